@@ -11,9 +11,8 @@ import tempfile
 
 import perfetto_trace
 import xpu_testing
-from xpu_testing import expect, report
+from xpu_testing import CAPTURES, expect, real_captures, report
 
-CAPTURES = pathlib.Path(__file__).resolve().parent.parent / "captures"
 OF_SAMPLES = {"cpu", "cpu_kernel", "cpu_python"}
 SAMPLES_TRACK = re.compile(r" \(tid (\d+)\): CPU samples$")
 SHOWN = {"pytorch_loader.xpu": ["--time", "12s-12.1s"]}  # else it takes a minute
@@ -169,7 +168,7 @@ def check(name, trace, chrome):
 
 def test_all_real_captures_show_what_the_chrome_trace_shows():
     with tempfile.TemporaryDirectory() as directory:
-        for capture in sorted(CAPTURES.glob("*.xpu")) + sorted((CAPTURES / "first").glob("*.xpu")):
+        for capture in real_captures() + real_captures("first"):
             options = SHOWN.get(capture.name, [])
             trace, chrome, share = traces_of(capture, directory, *options)
             check(capture.name, trace, chrome)

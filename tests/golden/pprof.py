@@ -12,9 +12,8 @@ import tempfile
 
 import xpu_testing
 from protobuf_wire import fields, varint
-from xpu_testing import expect, report, skip
+from xpu_testing import CAPTURES, expect, report, skip
 
-CAPTURES = pathlib.Path(__file__).resolve().parent.parent / "captures"
 NAMES = ["graph_paths.xpu", "pytorch_mlp_graph.xpu", "pytorch_python.xpu", "two_kernels_fork.xpu"]
 # Fields of Profile by their published numbers.
 SAMPLE_TYPE, SAMPLE, MAPPING, LOCATION, FUNCTION, STRING = 1, 2, 3, 4, 5, 6

@@ -6,7 +6,6 @@ functions (`nm -S`), since the program itself is not here."""
 import functools
 import json
 import os
-import pathlib
 import re
 from collections import Counter
 
@@ -14,10 +13,8 @@ import xpu_testing
 from gpu_capture import GpuCapture, count_sites, plain_name
 from gpu_operations import (Sites, check_all_matched, check_nodes, check_one_stack_per_call,
                             hidden_kernels)
-from xpu_testing import expect, report, table_rows
+from xpu_testing import CAPTURES, expect, real_captures, report, table_rows
 
-FOLDER = pathlib.Path(__file__).resolve().parent.parent
-CAPTURES = FOLDER / "captures"
 PYTHON_FRAME = re.compile(r"(.+\.py):(.+):(\d+)$")
 
 
@@ -93,7 +90,7 @@ def rows_of(name, table, *arguments):
 
 
 def test_short_names_keep_kernels_apart():
-    for path in sorted(CAPTURES.glob("*.xpu")):
+    for path in real_captures():
         full = rows_of(path.stem, "cuda_gpu_kern_sum")
         short = rows_of(path.stem, "cuda_gpu_kern_sum", "--kernel-names", "short")
         expect(f"kernels of {path.name}", len({row["Name"] for row in short}), len(full))
@@ -479,7 +476,7 @@ def test_language_model():
 
 
 def test_views_of_every_capture():
-    for path in sorted(CAPTURES.glob("*.xpu")):
+    for path in real_captures():
         trace = json.loads(report("--chrome-trace", path))
         slices = [e for e in trace["traceEvents"] if e.get("cat") == "kernel"]
         capture = capture_of(path)
@@ -623,7 +620,7 @@ def check_busy(path, capture):
 
 
 def test_tables_of_every_capture():
-    for path in sorted(CAPTURES.glob("*.xpu")):
+    for path in real_captures():
         capture = capture_of(path)
         check_sums(path, capture)
         check_traces(path, capture)
@@ -679,7 +676,7 @@ def test_advice():
     """Of programs whose true bottleneck is known; captures/README.md says which it is.
 
     XPU_UPDATE_GOLDEN=1 writes the texts anew."""
-    for path in sorted((CAPTURES / "first").glob("*.xpu")):
+    for path in real_captures("first"):
         expected = path.with_suffix(".txt")
         advice = advice_of(path)
         if os.environ.get("XPU_UPDATE_GOLDEN"):

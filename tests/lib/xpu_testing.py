@@ -253,6 +253,18 @@ def report(*arguments, status=0, **options):
     return done.stdout
 
 
+CAPTURES = pathlib.Path(__file__).resolve().parents[1] / "captures"
+LARGE_BYTES = 1_000_000
+
+
+def real_captures(directory="."):
+    """Those of tests/captures. Sanitizers make a view of a large one take a minute, and find
+    nothing there that they do not find in the others."""
+    paths = sorted((CAPTURES / directory).glob("*.xpu"))
+    sanitized = "sanitizers" in report("--version")
+    return [path for path in paths if not sanitized or path.stat().st_size < LARGE_BYTES]
+
+
 def folded(*arguments):
     """Value by stack, as xpu-report --folded prints them."""
     lines = (line.rsplit(" ", 1) for line in report("--folded", *arguments).splitlines())
