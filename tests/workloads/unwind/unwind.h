@@ -52,13 +52,19 @@ inline uint64_t ClockNs(clockid_t clock) {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// The amount that burns `milliseconds` of CPU time.
+// The amount that burns `milliseconds` of CPU time. Where a hypervisor takes the processor away for
+// a while, that counts as CPU time: the shortest of some measurements has the least of it.
 inline uint64_t Amount(double milliseconds) {
   static const double per_ms = [] {
-    constexpr uint64_t kAmount = 100'000;
-    const uint64_t begin = ClockNs(CLOCK_THREAD_CPUTIME_ID);
-    XPU_BURN(kAmount);
-    return kAmount * 1e6 / static_cast<double>(ClockNs(CLOCK_THREAD_CPUTIME_ID) - begin + 1);
+    constexpr uint64_t kAmount = 20'000;
+    uint64_t shortest_ns = UINT64_MAX;
+    for (int i = 0; i < 8; ++i) {
+      const uint64_t begin = ClockNs(CLOCK_THREAD_CPUTIME_ID);
+      XPU_BURN(kAmount);
+      const uint64_t burnt_ns = ClockNs(CLOCK_THREAD_CPUTIME_ID) - begin + 1;
+      if (burnt_ns < shortest_ns) shortest_ns = burnt_ns;
+    }
+    return kAmount * 1e6 / static_cast<double>(shortest_ns);
   }();
   return static_cast<uint64_t>(milliseconds * per_ms);
 }
