@@ -125,6 +125,19 @@ GpuConditions ConditionsOf(const MeasuredGpu& gpu, const std::vector<GpuState>& 
   return sum;
 }
 
+}  // namespace
+
+double ThrottledShare(const GpuConditions& of, bool ThrottleTime::*kind) {
+  uint64_t most_ns = 0;
+  for (const ThrottleTime& time : of.throttled) {
+    if (time.*kind) most_ns = std::max(most_ns, time.ns);
+  }
+  if (of.duration_ns() == 0) return 0;
+  return std::min(1.0, static_cast<double>(most_ns) / static_cast<double>(of.duration_ns()));
+}
+
+namespace {
+
 // ---- which kernel ran during a sample ----------------------------------------------------------
 
 constexpr uint32_t kNoName = ~uint32_t{0};

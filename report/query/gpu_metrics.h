@@ -67,6 +67,9 @@ struct GpuConditions {
   uint64_t duration_ns() const { return to_ns - from_ns; }
 };
 std::vector<GpuConditions> FindGpuConditions(const Analysis& analysis);
+// How much of its time its clocks were low for reasons of this kind, 0 to 1: the larger of what was
+// sampled and what the driver counted.
+double ThrottledShare(const GpuConditions& of, bool ThrottleTime::*kind);
 
 // ---- hardware counters -------------------------------------------------------------------------
 

@@ -243,8 +243,10 @@ std::string GrowthText(const SlowSteps& steps, const StepComparison& compared,
   const uint64_t more_ns = steps.slow.average_ns() - std::min(steps.slow.average_ns(), median_ns);
   const double percent =
       median_ns == 0 ? 0 : 100 * static_cast<double>(more_ns) / static_cast<double>(median_ns);
-  std::string text = Format("the slowest {} take {} more ({:.0f} %): {}", steps.slow.count,
-                            HumanDuration(more_ns), percent, ChangesText(growth));
+  std::string text =
+      steps.slow.count == 1 ? "the slowest takes" : Format("the slowest {} take", steps.slow.count);
+  AppendFormat(text, " {} more ({:.0f} %): {}", HumanDuration(more_ns), percent,
+               ChangesText(growth));
   if (growth.where) {
     AppendFormat(text, "; {} {} in {}", NameOf(growth.most), ChangeText(growth.where_ns),
                  PathText(compared.tree, growth.where, frames));

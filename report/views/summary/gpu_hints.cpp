@@ -22,18 +22,9 @@ std::string GpuName(const MeasuredGpu& gpu) {
   return gpu.number ? Format("GPU {}", *gpu.number) : Format("The GPU {}", gpu.name);
 }
 
-// The larger of what was sampled and what the driver counted.
-double CappedShare(const GpuConditions& of, bool ThrottleTime::*kind) {
-  uint64_t most_ns = 0;
-  for (const ThrottleTime& time : of.throttled) {
-    if (time.*kind) most_ns = std::max(most_ns, time.ns);
-  }
-  return std::min(1.0, ShareOf(most_ns, of.duration_ns()));
-}
-
 void AddConditionHints(const GpuConditions& of, std::vector<Hint>& hints) {
-  const double power = CappedShare(of, &ThrottleTime::is_power);
-  const double thermal = CappedShare(of, &ThrottleTime::is_thermal);
+  const double power = ThrottledShare(of, &ThrottleTime::is_power);
+  const double thermal = ThrottledShare(of, &ThrottleTime::is_thermal);
   if (of.uncorrected_errors > 0) {
     hints.push_back({Format("{} had {} uncorrected memory {}.", GpuName(of.gpu),
                             of.uncorrected_errors, of.uncorrected_errors == 1 ? "error" : "errors"),

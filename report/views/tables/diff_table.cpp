@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <system_error>
@@ -39,6 +40,12 @@ struct Change {
   bool is_renamed = false;
 
   Number delta() const { return after.total() - before.total(); }
+  // In parts of the larger one; 0 where there is nothing to compare with.
+  Number relative() const {
+    const Number larger = std::max(std::fabs(before.total()), std::fabs(after.total()));
+    if (!before.is_there || !after.is_there || larger == 0) return 0;
+    return std::fabs(delta()) / larger;
+  }
 };
 
 using Changes = std::map<Row, Change>;
@@ -78,8 +85,7 @@ void Collect(const TableKind& kind, const DiffSide& side, Side Change::*member, 
       if (NumberOf(cells[total], 0) == 0 && NumberOf(cells[count], 0) == 0) continue;
       Row names;
       for (size_t column = 0; column < cells.size(); ++column) {
-        const Column& of = kind.columns[column];
-        if (of.is_text && !of.is_detail) names.push_back(cells[column]);
+        if (kind.columns[column].names_row()) names.push_back(cells[column]);
       }
       Change& change = changes[std::move(names)];
       Side& of = change.*member;
@@ -145,16 +151,18 @@ void JoinRenamed(size_t path_name, Changes& changes) {
 
 std::vector<Column> DiffColumns(const TableKind& kind, const DiffSide& before,
                                 const DiffSide& after) {
-  const std::string_view unit = kind.total.substr(kind.total.rfind('('));
-  std::vector<Column> columns = {{Format("Delta {}", unit)},
-                                 {Format("{} {}", before.name, unit)},
-                                 {Format("{} {}", after.name, unit)},
+  // " (ns)"; none: it is another one in each row.
+  const size_t at = kind.total.rfind(" (");
+  const std::string_view unit = at == std::string_view::npos ? "" : kind.total.substr(at);
+  std::vector<Column> columns = {{Format("Delta{}", unit)},
+                                 {Format("{}{}", before.name, unit)},
+                                 {Format("{}{}", after.name, unit)},
                                  {"Ratio"},
                                  {Format("{} {}", kind.count, before.name)},
                                  {Format("{} {}", kind.count, after.name)},
                                  {"Change", true}};
   for (const Column& column : kind.columns) {
-    if (column.is_text) columns.push_back(column);
+    if (column.names_row() || column.is_detail) columns.push_back(column);
   }
   return columns;
 }
@@ -185,7 +193,7 @@ void JoinRenamed(const TableKind& kind, Changes& changes) {
   size_t name = 0;
   for (const Column& column : kind.columns) {
     if (column.is_path) return JoinRenamed(name, changes);
-    name += column.is_text && !column.is_detail ? 1 : 0;
+    name += column.names_row() ? 1 : 0;
   }
 }
 
@@ -205,11 +213,12 @@ Table DiffTable(const TableKind& kind, const DiffSide& before, const DiffSide& a
     change.names = names;
     changes->push_back(std::move(change));
   }
-  std::stable_sort(changes->begin(), changes->end(),
-                   [](const Change& a, const Change& b) { return a.delta() > b.delta(); });
+  std::stable_sort(changes->begin(), changes->end(), [&](const Change& a, const Change& b) {
+    return kind.is_average ? a.relative() > b.relative() : a.delta() > b.delta();
+  });
   Table table{std::string(kind.name), Format("Change of {}", kind.title),
               DiffColumns(kind, before, after), changes->size()};
-  const int digits = kind.total.ends_with("(MB)") ? 3 : 0;
+  const int digits = kind.total.ends_with("(MB)") ? 3 : kind.is_average ? 2 : 0;
   const int count_digits = HasFractions(before) || HasFractions(after) ? 1 : 0;
   table.row = [changes, digits, count_digits, columns = kind.columns](size_t index, Row& cells) {
     const Change& change = (*changes)[index];
@@ -220,8 +229,8 @@ Table DiffTable(const TableKind& kind, const DiffSide& before, const DiffSide& a
                   std::string(ChangeText(change))});
     auto name = change.names.begin();
     for (size_t column = 0; column < columns.size(); ++column) {
-      if (!columns[column].is_text) continue;
-      cells.push_back(columns[column].is_detail ? change.details.at(column) : *name++);
+      if (columns[column].names_row()) cells.push_back(*name++);
+      if (columns[column].is_detail) cells.push_back(change.details.at(column));
     }
   };
   return table;

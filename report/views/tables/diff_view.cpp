@@ -7,6 +7,7 @@
 #include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/gpu_busy.h"
+#include "report/query/gpu_metrics.h"
 #include "report/views/tables/diff_steps.h"
 #include "report/views/tables/table.h"
 #include "report/views/tables/top_tables.h"
@@ -48,6 +49,32 @@ std::string RunText(const Totals& totals) {
              : Format("end not recorded, ran at least {}", HumanDuration(totals.run_ns));
 }
 
+// " (0.98x)" if the same GPU is among `first`.
+std::string ClockRatio(const GpuConditions& gpu, const std::vector<GpuConditions>& first) {
+  for (const GpuConditions& other : first) {
+    if (other.gpu.NumberText() != gpu.gpu.NumberText() || other.sm_clock <= 0) continue;
+    return Format(" ({:.2f}x)", gpu.sm_clock / other.sm_clock);
+  }
+  return "";
+}
+
+// What makes the same kernels slower from one day to the next, a line for each GPU.
+void AddConditions(const std::vector<GpuConditions>& gpus, const std::vector<GpuConditions>& first,
+                   std::string& text) {
+  for (const GpuConditions& gpu : gpus) {
+    if (gpu.sm_clock <= 0) continue;
+    AppendFormat(text, "        GPU {}: SM clock {:.0f} MHz{}, power {:.0f} W",
+                 gpu.gpu.NumberText(), gpu.sm_clock, ClockRatio(gpu, first), gpu.power);
+    const auto add = [&](std::string_view what, bool ThrottleTime::*kind) {
+      const double share = ThrottledShare(gpu, kind);
+      if (share > 0) AppendFormat(text, ", {} {:.0f} % of the time", what, 100 * share);
+    };
+    add("power-capped", &ThrottleTime::is_power);
+    add("too hot", &ThrottleTime::is_thermal);
+    text += '\n';
+  }
+}
+
 // Ratios where one capture is compared with one other.
 std::string TotalsText(const DiffCaptures& captures) {
   const bool is_one = captures.before.size() == 1 && captures.after.size() == 1;
@@ -64,8 +91,17 @@ std::string TotalsText(const DiffCaptures& captures) {
                  HumanDuration(of.gpu_ns), ratio(&Totals::gpu_ns), HumanDuration(of.busy_ns),
                  ratio(&Totals::busy_ns));
   };
-  for (const DiffCapture& capture : captures.before) add("before", capture, false);
-  for (const DiffCapture& capture : captures.after) add("after", capture, is_one);
+  std::vector<GpuConditions> gpus_before;
+  for (const DiffCapture& capture : captures.before) {
+    add("before", capture, false);
+    if (!is_one) continue;
+    gpus_before = FindGpuConditions(*capture.analysis);
+    AddConditions(gpus_before, {}, text);
+  }
+  for (const DiffCapture& capture : captures.after) {
+    add("after", capture, is_one);
+    if (is_one) AddConditions(FindGpuConditions(*capture.analysis), gpus_before, text);
+  }
   return text;
 }
 

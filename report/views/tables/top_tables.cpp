@@ -39,6 +39,12 @@ Columns Details(std::initializer_list<std::string_view> names) {
   return columns;
 }
 
+Columns Keys(std::initializer_list<std::string_view> names) {
+  Columns columns = Numbers(names);
+  for (Column& column : columns) column.is_key = true;
+  return columns;
+}
+
 Columns Path() { return {{.name = "Path", .is_text = true, .is_path = true}}; }
 
 Columns Joined(std::initializer_list<Columns> parts) {
@@ -106,8 +112,8 @@ Columns GapColumns() {
 }
 
 Columns MetricColumns() {
-  return Joined({Numbers({"DevId", "Avg", "Max", "Peak (%)", "Samples"}),
-                 Texts({"Total", "Unit", "Metric", "Name"})});
+  return Joined({Keys({"DevId"}), Numbers({"Avg", "Max", "Peak (%)", "Samples"}),
+                 Details({"Total"}), Texts({"Unit", "Metric", "Name"})});
 }
 
 Columns RangeKernelColumns() {
@@ -322,10 +328,10 @@ std::vector<TableKind> CallKinds() {
        FillGaps, true},
       {"gpu_metric_sum", "GPU Metric Summary",
        "clocks, power and hardware counters of GPUs, also by kernel (--gpu-metrics)",
-       MetricColumns(), FillGpuMetrics},
+       MetricColumns(), FillGpuMetrics, false, "Avg", "Samples", nullptr, false, true},
       {"gpu_throttle_sum", "GPU Throttle Summary", "why clocks of GPUs were low, and how long",
-       Joined({Numbers({"Time (%)", "Time (ns)", "Samples", "DevId"}), Texts({"Reason"})}),
-       FillGpuThrottle},
+       Joined({Numbers({"Time (%)", "Time (ns)", "Samples"}), Keys({"DevId"}), Texts({"Reason"})}),
+       FillGpuThrottle, false, "Time (ns)", "Samples"},
       {"cuda_wait_sum", "CUDA Synchronization Summary", "waits for GPU work, by call and work",
        Times("Instances", {"Name"}), FillWaits, false, kTotal, "Instances"},
       {"off_cpu_sum", "Off-CPU Time Summary", "what threads waited for, and where (--off-cpu)",

@@ -27,6 +27,8 @@ struct TableKind {
   // Instead of `fill` for a table that is read, and not sorted: the rows need their order.
   void (*fill_for_reading)(TableSource& source, Table& table) = nullptr;
   bool shows_lines = false;  // of Python's calls, though no --lines asks for them
+  // `total` is an average, in the row's own unit: what changed most comes first, up or down.
+  bool is_average = false;
 };
 
 // All of them, in the order in which they are written.

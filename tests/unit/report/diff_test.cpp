@@ -4,6 +4,7 @@
 
 #include "format/base/text.h"
 #include "report/views/tables/top_tables.h"
+#include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 
@@ -89,6 +90,56 @@ TEST_F(DiffTest, EveryTableWithTotals) {
     const bool has = text.find(Format("\"{}\": [", kind.name)) != std::string::npos;
     EXPECT_EQ(has, !kind.total.empty() && !kind.by_name_only) << kind.name;
   }
+}
+
+// A capture of one second with the clock of one GPU, which is short of power for half of it.
+std::unique_ptr<Analysis> ClockCapture(uint32_t sm_clock, bool capped) {
+  test::ModelBuilder builder;
+  GpuDevice& device = builder.events.gpu_devices.emplace_back();
+  device.gpu = 1;
+  device.uuid = builder.Text("uuid-of-the-gpu!");
+  device.name = builder.Text("NVIDIA H100");
+  Device& used = builder.events.devices.emplace_back();
+  used.instance = {1};
+  used.uuid = device.uuid;
+  used.name = device.name;
+  for (uint64_t time_ns = 0; time_ns <= kSecond; time_ns += kSecond / 10) {
+    GpuState& state = builder.events.gpu_states.emplace_back();
+    state.time_ns = time_ns;
+    state.gpu = 1;
+    state.sm_clock = sm_clock;
+    state.power = 300'000;
+    state.throttle_reasons = capped && time_ns < kSecond / 2 ? 0x4 : 0;
+  }
+  builder.events.recording_info.emplace_back().start_ns = 0;
+  builder.End(kSecond);
+  Model model = builder.Build();
+  model.path = "clock.xpu";
+  return std::make_unique<Analysis>(std::move(model));
+}
+
+TEST(DiffOfClocks, ASlowerClockIsNamedAndComesFirst) {
+  const auto before = ClockCapture(1'980, false);
+  const auto after = ClockCapture(1'485, true);
+  TopOptions options{.format = TableFormat::kCsv, .table = "gpu_metric_sum", .sort = {}};
+  std::string notes;
+  EXPECT_EQ(Diff(*before, *after, options, notes),
+            "Delta,Before,After,Ratio,Samples Before,Samples After,Change,DevId,Total,Unit,Metric,"
+            "Name\n"
+            "-495.00,1980.00,1485.00,0.75,11,11,,0,,MHz,sm_clock,[all]\n"
+            "0.00,300.00,300.00,1.00,11,11,,0,,W,power,[all]\n");
+  EXPECT_NE(notes.find("GPU busy 0 ns\n        GPU 0: SM clock 1980 MHz, power 300 W\nafter"),
+            std::string::npos)
+      << notes;
+  EXPECT_NE(notes.find("\n        GPU 0: SM clock 1485 MHz (0.75x), power 300 W, power-capped 50 % "
+                       "of the time\n"),
+            std::string::npos)
+      << notes;
+  options.table = "gpu_throttle_sum";
+  EXPECT_EQ(Diff(*before, *after, options, notes),
+            "Delta (ns),Before (ns),After (ns),Ratio,Samples Before,Samples After,Change,DevId,"
+            "Reason\n"
+            "500000000,0,500000000,,0,5,new,0,power limit (software)\n");
 }
 
 // Megabytes have digits, and the rows of one name are one.
