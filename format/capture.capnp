@@ -898,9 +898,10 @@ struct MemoryOperation {
 }
 
 struct SourceText {
-  # Lines of a source file, with those that occur in stacks (`xpu-record --sources`).
+  # Lines of a source file, with those that occur in stacks or in GPU code that has samples
+  # (`xpu-record --sources`).
   rows @0 :UInt32;
-  path @1 :Column $text;  # as in python_code.path
+  path @1 :Column $text;  # as in python_code.path or in the line table of a cubin_slice
   firstLine @2 :Column $u32;
   text @3 :Column $bytes;  # the lines, each with its line feed; as the file has them
 }

@@ -94,7 +94,7 @@ inline constexpr HelpGroup kHelpGroups[] = {
                         is named by host, rank and process
   --sources WHICH       source text that is stored in the capture: none
                         (default), hit: the lines around those that occur in
-                        Python stacks
+                        Python stacks, and of kernels with samples
   --symbols WHICH       symbols that are stored in the capture: slice (default:
                         the functions in its stacks), full (also their lines and
                         inlined functions), none

@@ -66,6 +66,18 @@ void EventSink::Show(const PythonCode& code) {
   }
 }
 
+void EventSink::Show(const GpuProcess& process) {
+  for (EventObserver* observer : observers_) observer->Observe(process);
+}
+
+void EventSink::Show(const GpuSample& sample) {
+  for (EventObserver* observer : observers_) observer->Observe(sample);
+}
+
+void EventSink::Show(const CubinSlice& slice) {
+  for (EventObserver* observer : observers_) observer->Observe(slice, writer_.TextOf(slice.bytes));
+}
+
 void EventSink::ShowPythonStack(uint32_t pid, StackId stack) {
   const EventObserver::NodeOf node_of = [this](StackId id) { return writer_.NodeOf(id); };
   for (EventObserver* observer : observers_) observer->ObservePythonStack(pid, stack, node_of);

@@ -50,6 +50,9 @@ class EventObserver {
   virtual void ObservePythonStack(uint32_t /*pid*/, StackId /*stack*/, const NodeOf& /*node_of*/) {}
   virtual void Observe(const PythonCode& /*code*/, std::string_view /*path*/,
                        std::string_view /*line_table*/) {}
+  virtual void Observe(const GpuProcess& /*process*/) {}
+  virtual void Observe(const GpuSample& /*sample*/) {}
+  virtual void Observe(const CubinSlice& /*slice*/, std::string_view /*bytes*/) {}
 };
 
 class EventSink {
@@ -120,6 +123,9 @@ class EventSink {
   void Show(const Mapping& mapping);
   void Show(const ProcessEvent& event);
   void Show(const PythonCode& code);
+  void Show(const GpuProcess& process);
+  void Show(const GpuSample& sample);
+  void Show(const CubinSlice& slice);
   template <typename Event>
   void Show(const Event& event) {
     if constexpr (requires { event.stack; }) ShowStack(event.pid, event.stack);

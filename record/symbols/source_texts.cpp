@@ -13,6 +13,7 @@
 
 #include "format/base/file.h"
 #include "format/base/number.h"
+#include "format/base/source_name.h"
 #include "format/base/text.h"
 #include "format/python_lines.h"
 #include "record/base/background_threads.h"
@@ -32,10 +33,11 @@ constexpr int kMaxFailures = 3;
 constexpr std::chrono::seconds kEndPatience{20};
 // Below the limit of a text in a capture, whatever the lines are.
 constexpr size_t kMaxRunBytes = 48 << 10;
-
-constexpr std::array<std::string_view, 24> kExtensions = {
-    ".py", ".pyi", ".pyx", ".pxd", ".pxi", ".c",   ".cc", ".cpp", ".cxx", ".cu",  ".cuh",  ".h",
-    ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".rs", ".go",  ".jl",  ".ptx", ".ttir", ".cl"};
+// Of GPU code: what waits to be read, what is remembered of it, and how many damaged line tables
+// are tried, each of which may take a second.
+constexpr uint64_t kMaxGpuCodeBytes = uint64_t{64} << 20;
+constexpr size_t kMaxGpuLines = size_t{1} << 20;
+constexpr size_t kMaxGpuFailures = 8;
 
 bool IsOwnRoot(int root) {
   struct stat theirs {};
@@ -86,13 +88,6 @@ void AddKernelLines(std::string_view text, std::set<uint32_t>& lines) {
 
 }  // namespace
 
-bool IsSourceName(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
-  return std::any_of(kExtensions.begin(), kExtensions.end(), [&](std::string_view extension) {
-    return name.size() > extension.size() && name.ends_with(extension);
-  });
-}
-
 SourceTexts::SourceTexts() : thread_(StartWithoutSignals([this] { ReadFiles(); })) {}
 
 SourceTexts::~SourceTexts() {
@@ -130,21 +125,67 @@ void SourceTexts::AddLine(uint32_t pid, const PythonFrame& frame) {
   const PythonLines lines(code->second.line_table);
   const int64_t line = code->second.first_line + lines.At(frame.offset).value_or(0);
   if (line <= 0 || line > INT32_MAX) return;
+  std::set<uint32_t> wanted{static_cast<uint32_t>(line)};
+  // With the head of the function: what it is called, what a compiler says of it.
+  if (code->second.first_line > 0) wanted.insert(code->second.first_line);
   const std::string& path = code->second.path;
-  bool is_new = false;
-  {
-    const std::lock_guard hold(lock_);
-    if (!files_.contains(path) && files_.size() >= kMaxFiles) {
+  const std::shared_ptr<const Place> place = PlaceOf(pid);
+  const std::lock_guard hold(lock_);
+  AddLines(path, wanted, place);
+}
+
+void SourceTexts::AddLines(const std::string& path, const std::set<uint32_t>& lines,
+                           const std::shared_ptr<const Place>& place) {
+  if (!IsSourceName(path)) return;
+  auto file = files_.find(path);
+  if (file == files_.end()) {
+    if (files_.size() >= kMaxFiles) {
       ++refused_;
       return;
     }
-    const auto [file, added] = files_.try_emplace(path);
-    is_new = added;
-    file->second.lines.insert(static_cast<uint32_t>(line));
-    // With the head of the function: what it is called, what a compiler says of it.
-    if (code->second.first_line > 0) file->second.lines.insert(code->second.first_line);
+    file = files_.try_emplace(path).first;
+    Ask(path, place);
   }
-  if (is_new) Ask(pid, path);
+  file->second.lines.insert(lines.begin(), lines.end());
+}
+
+void SourceTexts::Observe(const GpuProcess& process) {
+  if (gpu_places_.contains(process.instance)) return;
+  // The newest ones count.
+  if (gpu_places_.size() >= kMaxPlaces) gpu_places_.erase(gpu_places_.begin());
+  // Its number may have been that of another process.
+  places_.erase(process.pid);
+  gpu_places_[process.instance] = PlaceOf(process.pid);
+}
+
+void SourceTexts::Observe(const GpuSample& sample) {
+  const Module module{sample.instance, sample.cubin_crc};
+  if (std::exchange(last_sampled_, module) == module || !sampled_.insert(module).second) return;
+  const std::lock_guard hold(lock_);
+  const auto known = gpu_lines_.find(module);
+  if (known == gpu_lines_.end()) return;
+  for (const GpuCodeLines& files : known->second) {
+    for (const auto& [path, lines] : files) AddLines(path, lines, gpu_places_[module.first]);
+  }
+}
+
+void SourceTexts::Observe(const CubinSlice& slice, std::string_view bytes) {
+  // The recorder itself makes slices, and writes all parts of one at once.
+  if (slice.part == 0) gpu_code_.clear();
+  gpu_code_ += bytes;
+  if (slice.part + 1 != slice.part_count) return;
+  Request request{.path = Format("GPU module {:x}", slice.cubin_crc),
+                  .opened_path = {},
+                  .place = gpu_places_[slice.instance],
+                  .gpu_code = std::exchange(gpu_code_, {}),
+                  .module = {slice.instance, slice.cubin_crc}};
+  const std::lock_guard hold(lock_);
+  if (gpu_code_bytes_ + request.gpu_code.size() > kMaxGpuCodeBytes) {
+    unreadable_.push_back(Format("of {}: too much code at a time", request.path));
+    return;
+  }
+  gpu_code_bytes_ += request.gpu_code.size();
+  Push(std::move(request));
 }
 
 std::shared_ptr<const SourceTexts::Place> SourceTexts::PlaceOf(uint32_t pid) {
@@ -170,29 +211,100 @@ std::shared_ptr<const SourceTexts::Place> SourceTexts::PlaceOf(uint32_t pid) {
   return known = std::move(place);
 }
 
-void SourceTexts::Ask(uint32_t pid, const std::string& path) {
-  std::shared_ptr<const Place> place = PlaceOf(pid);
+void SourceTexts::Ask(const std::string& path, const std::shared_ptr<const Place>& place) {
   std::string opened = path;
   if (place != nullptr && !path.starts_with('/')) {
     opened = place->directory.empty() ? std::string() : place->directory + "/" + path;
   }
-  const std::lock_guard hold(lock_);
-  File& file = files_[path];
   if (place == nullptr || opened.empty() || !thread_.joinable()) {
+    File& file = files_[path];
     file.is_read = true;
     file.failure = place == nullptr ? "the process had ended" : "its directory is not known";
     return;
   }
-  requests_.push_back({path, std::move(opened), std::move(place)});
+  Push({.path = path,
+        .opened_path = std::move(opened),
+        .place = place,
+        .gpu_code = {},
+        .module = {}});
+}
+
+void SourceTexts::Push(Request request) {
+  requests_.push_back(std::move(request));
   ++unanswered_;
   changed_.notify_all();
 }
 
+class SourceTexts::Reader {
+ public:
+  Result<std::string> Read(const Request& request) {
+    if (place_ != request.place) {
+      place_ = request.place;
+      reader_.reset();
+      failures_ = 0;
+    }
+    if (!reader_ && failures_ < kMaxFailures) {
+      reader_.emplace(place_->root.get(), place_->user, place_->group);
+    }
+    Result<std::string> text =
+        reader_ ? reader_->Read(request.opened_path)
+                : Error{ErrorKind::kSystem, "no file of its process could be read", {}};
+    if (reader_ && reader_->has_failed()) {
+      ++failures_;
+      reader_.reset();
+    }
+    if (text.ok() && bytes_ + text->size() > kMaxBytes) {
+      return Error{ErrorKind::kSystem, Format("{}: no room", request.path), {}};
+    }
+    if (text.ok()) bytes_ += text->size();
+    return text;
+  }
+
+ private:
+  std::shared_ptr<const Place> place_;
+  std::optional<TextReader> reader_;
+  int failures_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+void SourceTexts::ReadText(const Request& request, Reader& reader) {
+  Result<std::string> text = reader.Read(request);
+  const std::lock_guard hold(lock_);
+  File& file = files_[request.path];
+  file.is_read = true;
+  if (text.ok()) {
+    file.text = *std::move(text);
+  } else {
+    file.failure = text.error().message;
+  }
+}
+
+void SourceTexts::ReadGpuLines(const Request& request, size_t& failures) {
+  Result<GpuCodeLines> lines =
+      failures < kMaxGpuFailures
+          ? LinesOfGpuCode(request.gpu_code, request.path, DebugReading::kConfined)
+          : Error{ErrorKind::kInvalid, "too many lines of GPU code are damaged", {}};
+  const std::lock_guard hold(lock_);
+  gpu_code_bytes_ -= request.gpu_code.size();
+  if (!lines.ok()) {
+    ++failures;
+    unreadable_.push_back(lines.error().message);
+    return;
+  }
+  size_t count = 0;
+  for (const auto& [path, numbers] : *lines) {
+    AddLines(path, numbers, request.place);
+    count += numbers.size();
+  }
+  // What has no room is in this part of the recording alone.
+  if (gpu_lines_count_ + count > kMaxGpuLines) return;
+  gpu_lines_count_ += count;
+  gpu_lines_[request.module].push_back(*std::move(lines));
+}
+
 void SourceTexts::ReadFiles() {
-  std::shared_ptr<const Place> place;
-  std::optional<TextReader> reader;
-  int failures = 0;
-  uint64_t bytes = 0;
+  Reader reader;
+  size_t gpu_failures = 0;
   while (true) {
     Request request;
     {
@@ -202,32 +314,12 @@ void SourceTexts::ReadFiles() {
       request = std::move(requests_.front());
       requests_.pop_front();
     }
-    if (place != request.place) {
-      place = request.place;
-      reader.reset();
-      failures = 0;
-    }
-    if (!reader && failures < kMaxFailures) {
-      reader.emplace(place->root.get(), place->user, place->group);
-    }
-    Result<std::string> text =
-        reader ? reader->Read(request.opened_path)
-               : Error{ErrorKind::kSystem, "no file of its process could be read", {}};
-    if (reader && reader->has_failed()) {
-      ++failures;
-      reader.reset();
+    if (request.gpu_code.empty()) {
+      ReadText(request, reader);
+    } else {
+      ReadGpuLines(request, gpu_failures);
     }
     const std::lock_guard hold(lock_);
-    File& file = files_[request.path];
-    file.is_read = true;
-    if (text.ok() && bytes + text->size() > kMaxBytes) {
-      file.failure = Format("{}: no room", request.path);
-    } else if (text.ok()) {
-      bytes += text->size();
-      file.text = *std::move(text);
-    } else {
-      file.failure = text.error().message;
-    }
     --unanswered_;
     changed_.notify_all();
   }
@@ -279,9 +371,14 @@ void SourceTexts::Write(EventSink& sink, Waits waits) {
   }
   sink.losses().Add(LossKind::kSourcesNotStored, std::exchange(refused_, 0), 0, {},
                     "there are too many files");
+  for (std::string& why : std::exchange(unreadable_, {})) {
+    sink.losses().Add(LossKind::kSourcesNotStored, 1, 0, {}, std::move(why));
+  }
   // Stacks of the next part of the recording say again what occurs in it.
   seen_.clear();
   recent_ = {};
+  sampled_.clear();
+  last_sampled_ = {};
 }
 
 }  // namespace xpu

@@ -9,21 +9,19 @@
 #include <vector>
 
 #include "format/base/counted.h"
-#include "format/base/file.h"
-#include "format/base/open_file.h"
 #include "format/base/text.h"
 #include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/code_samples.h"
 #include "report/query/disassembly.h"
 #include "report/query/kernel_parts.h"
+#include "report/query/source_lines.h"
 #include "report/views/view.h"
 #include "symbolize/demangle.h"
 
 namespace xpu {
 namespace {
 
-constexpr uint64_t kLargestSource = uint64_t{16} << 20;
 constexpr size_t kMostStalls = 3;  // of a line
 constexpr size_t kBarWidth = 10;
 
@@ -68,33 +66,6 @@ std::string BarOf(uint64_t part, uint64_t whole) {
   return std::string(filled, '#') + std::string(kBarWidth - std::min(filled, kBarWidth), ' ');
 }
 
-// The lines of files that are here, as the compiler named them.
-class SourceTexts {
- public:
-  // Empty: it is not known.
-  std::string Line(std::string_view file, uint32_t line) {
-    const auto [found, is_new] = files_.try_emplace(std::string(file));
-    if (is_new) Read(found->first, found->second);
-    const std::vector<std::string>& lines = found->second;
-    return line == 0 || line > lines.size() ? std::string() : lines[line - 1];
-  }
-
- private:
-  static void Read(const std::string& path, std::vector<std::string>& lines) {
-    auto opened = OpenRegularFile(path);
-    if (!opened.ok() || static_cast<uint64_t>(opened->info.st_size) > kLargestSource) return;
-    std::string text(static_cast<size_t>(opened->info.st_size), '\0');
-    if (!ReadExactly(opened->fd.get(), text.data(), text.size())) return;
-    for (size_t begin = 0; begin < text.size();) {
-      const size_t end = std::min(text.find('\n', begin), text.size());
-      lines.push_back(text.substr(begin, end - begin));
-      begin = end + 1;
-    }
-  }
-
-  std::map<std::string, std::vector<std::string>> files_;
-};
-
 // What is shown of one kernel, in all processes, contexts and modules that are alike.
 class Annotation {
  public:
@@ -104,7 +75,10 @@ class Annotation {
         names_(names),
         samples_(samples),
         disassembler_(disassembler),
-        output_(output) {}
+        output_(output),
+        sources_(analysis.model) {}
+
+  const SourceLines& sources() const { return sources_; }
 
   void Write(const SampledFunction& function) {
     function_ = &function;
@@ -227,7 +201,7 @@ class Annotation {
   const std::optional<Disassembler>& disassembler_;
   Output& output_;
   const SampledFunction* function_ = nullptr;
-  SourceTexts sources_;
+  SourceLines sources_;
 };
 
 void WriteAnnotation(Analysis& analysis, const std::string& wanted, KernelNames kernel_names,
@@ -256,6 +230,13 @@ void WriteAnnotation(Analysis& analysis, const std::string& wanted, KernelNames 
     notes +=
         "instructions are shown by their offsets only: nvdisasm is not installed\n"
         "  hint: it is part of the CUDA Toolkit; PATH or CUDA_HOME leads to it\n";
+  }
+  if (const auto& files = annotation.sources().unknown_files(); !files.empty()) {
+    notes += Format(
+        "the text of {} is neither in the capture nor here{}\n  hint: xpu-record --gpu-samples "
+        "--sources=hit stores it\n",
+        Counted(files.size(), "source file", "source files"),
+        files.size() == 1 ? Format(": {}", *files.begin()) : "");
   }
   for (const std::string& failure : samples.code().failures()) notes += failure + "\n";
 }

@@ -1,0 +1,22 @@
+#include "format/base/source_name.h"
+
+#include <algorithm>
+#include <array>
+
+namespace xpu {
+namespace {
+
+constexpr std::array<std::string_view, 24> kExtensions = {
+    ".py", ".pyi", ".pyx", ".pxd", ".pxi", ".c",   ".cc", ".cpp", ".cxx", ".cu",  ".cuh",  ".h",
+    ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".rs", ".go",  ".jl",  ".ptx", ".ttir", ".cl"};
+
+}  // namespace
+
+bool IsSourceName(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return std::any_of(kExtensions.begin(), kExtensions.end(), [&](std::string_view extension) {
+    return name.size() > extension.size() && name.ends_with(extension);
+  });
+}
+
+}  // namespace xpu

@@ -1,0 +1,64 @@
+#include "report/query/source_lines.h"
+
+#include <algorithm>
+
+#include "format/base/file.h"
+#include "format/base/open_file.h"
+#include "format/base/source_name.h"
+
+namespace xpu {
+namespace {
+
+constexpr uint64_t kLargestSource = uint64_t{16} << 20;
+
+// Calls `take` with each line, without its line feed.
+template <typename Take>
+void ForEachLine(std::string_view text, Take&& take) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    take(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+}  // namespace
+
+SourceLines::SourceLines(const Model& model) {
+  for (const SourceText& text : model.events.source_texts) {
+    std::map<uint32_t, std::string_view>& lines = stored_[model.Text(text.path)];
+    uint32_t number = text.first_line;
+    ForEachLine(model.Text(text.text),
+                [&](std::string_view line) { lines.try_emplace(number++, line); });
+  }
+}
+
+std::string_view SourceLines::StoredLine(std::string_view file, uint32_t line) const {
+  const auto lines = stored_.find(file);
+  if (lines == stored_.end()) return {};
+  const auto found = lines->second.find(line);
+  return found == lines->second.end() ? std::string_view() : found->second;
+}
+
+std::string_view SourceLines::Line(std::string_view file, uint32_t line) {
+  if (stored_.contains(file)) return StoredLine(file, line);
+  auto here = here_.find(file);
+  if (here == here_.end()) {
+    here = here_.try_emplace(std::string(file), LinesHere(std::string(file))).first;
+    if (here->second.empty()) unknown_.insert(here->first);
+  }
+  const std::vector<std::string>& lines = here->second;
+  return line == 0 || line > lines.size() ? std::string_view() : lines[line - 1];
+}
+
+std::vector<std::string> SourceLines::LinesHere(const std::string& path) {
+  std::vector<std::string> lines;
+  if (!IsSourceName(path)) return lines;
+  auto opened = OpenRegularFile(path);
+  if (!opened.ok() || static_cast<uint64_t>(opened->info.st_size) > kLargestSource) return lines;
+  std::string text(static_cast<size_t>(opened->info.st_size), '\0');
+  if (!ReadExactly(opened->fd.get(), text.data(), text.size())) return lines;
+  ForEachLine(text, [&](std::string_view line) { lines.emplace_back(line); });
+  return lines;
+}
+
+}  // namespace xpu

@@ -1,0 +1,54 @@
+#include "symbolize/gpu_code_lines.h"
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "format/base/text.h"
+#include "symbolize/elf/cubin.h"
+#include "symbolize/elf/elf_image.h"
+
+namespace xpu {
+namespace {
+
+// Of all GPUs whose program counters CUPTI samples: Volta and newer.
+constexpr uint64_t kInstructionBytes = 16;
+
+std::vector<uint64_t> InstructionsOf(const ElfImage& image) {
+  std::vector<uint64_t> addresses;
+  for (const ElfSymbol& symbol : image.CodeSymbols()) {
+    if (!symbol.is_function) continue;
+    for (uint64_t at = 0; at < symbol.size_bytes; at += kInstructionBytes) {
+      if (addresses.size() >= kMostGpuInstructions) return addresses;
+      addresses.push_back(symbol.link_address + at);
+    }
+  }
+  return addresses;
+}
+
+}  // namespace
+
+Result<GpuCodeLines> LinesOfGpuCode(std::string_view slice, const std::string& name,
+                                    DebugReading reading) {
+  XPU_ASSIGN_OR_RETURN(const ElfImage image,
+                       ElfImage::Parse(std::as_bytes(std::span(slice)), name));
+  GpuCodeLines lines;
+  if (image.machine() != kCubinMachine || !image.SectionWithoutBytes(".debug_line").exists) {
+    return lines;
+  }
+  XPU_ASSIGN_OR_RETURN(DebugInfo info, DebugInfo::Parse(slice, name, reading));
+  const std::vector<uint64_t> addresses = InstructionsOf(image);
+  info.Prepare(addresses);
+  if (!info.failure().empty()) return Error{ErrorKind::kInvalid, info.failure(), {}};
+  size_t count = 0;
+  for (const uint64_t address : addresses) {
+    for (const SourceFrame& frame : info.At(address)) {
+      if (frame.file.empty() || frame.line == 0) continue;
+      if (count >= kMostGpuLines) return lines;
+      if (lines[std::string(frame.file)].insert(frame.line).second) ++count;
+    }
+  }
+  return lines;
+}
+
+}  // namespace xpu
