@@ -901,7 +901,7 @@ struct SourceText {
   # Lines of a source file, with those that occur in stacks or in GPU code that has samples
   # (`xpu-record --sources`).
   rows @0 :UInt32;
-  path @1 :Column $text;  # as in python_code.path or in the line table of a cubin_slice
+  path @1 :Column $text;  # as in python_code.path, debug information or line tables of GPU code
   firstLine @2 :Column $u32;
   text @3 :Column $bytes;  # the lines, each with its line feed; as the file has them
 }

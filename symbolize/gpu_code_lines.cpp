@@ -28,26 +28,16 @@ std::vector<uint64_t> InstructionsOf(const ElfImage& image) {
 
 }  // namespace
 
-Result<GpuCodeLines> LinesOfGpuCode(std::string_view slice, const std::string& name,
-                                    DebugReading reading) {
+Result<FileLines> LinesOfGpuCode(std::string_view slice, const std::string& name,
+                                 DebugReading reading) {
   XPU_ASSIGN_OR_RETURN(const ElfImage image,
                        ElfImage::Parse(std::as_bytes(std::span(slice)), name));
-  GpuCodeLines lines;
   if (image.machine() != kCubinMachine || !image.SectionWithoutBytes(".debug_line").exists) {
-    return lines;
+    return FileLines();
   }
   XPU_ASSIGN_OR_RETURN(DebugInfo info, DebugInfo::Parse(slice, name, reading));
-  const std::vector<uint64_t> addresses = InstructionsOf(image);
-  info.Prepare(addresses);
+  FileLines lines = info.LinesAt(InstructionsOf(image), kMostGpuLines);
   if (!info.failure().empty()) return Error{ErrorKind::kInvalid, info.failure(), {}};
-  size_t count = 0;
-  for (const uint64_t address : addresses) {
-    for (const SourceFrame& frame : info.At(address)) {
-      if (frame.file.empty() || frame.line == 0) continue;
-      if (count >= kMostGpuLines) return lines;
-      if (lines[std::string(frame.file)].insert(frame.line).second) ++count;
-    }
-  }
   return lines;
 }
 

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <set>
 #include <string>
 #include <string_view>
 
@@ -13,17 +11,13 @@
 
 namespace xpu {
 
-// By file, as the compiler named it: those of functions that are inlined too, and of the calls that
-// are inlined.
-using GpuCodeLines = std::map<std::string, std::set<uint32_t>>;
-
 // A slice may hold any code, so this many instructions and lines of it are looked at.
 inline constexpr size_t kMostGpuInstructions = 65536;
 inline constexpr size_t kMostGpuLines = 65536;
 
 // `slice`: an ELF file; `name`: what errors call it. Empty: it has no lines. An error: it is
 // damaged, or the process that reads its lines failed.
-Result<GpuCodeLines> LinesOfGpuCode(std::string_view slice, const std::string& name,
-                                    DebugReading reading);
+Result<FileLines> LinesOfGpuCode(std::string_view slice, const std::string& name,
+                                 DebugReading reading);
 
 }  // namespace xpu

@@ -16,6 +16,8 @@
 namespace xpu {
 namespace {
 
+constexpr size_t kMostLines = 65536;
+
 FileFinder FinderOf(const SliceOrder& order) {
   FileFinder::Options options;
   options.debug_directories.clear();
@@ -35,6 +37,7 @@ std::vector<DebugSectionBytes> LinesOf(const FoundFile& file, std::string_view n
   if (!info.ok()) return {};
   std::vector<DebugSectionBytes> lines = WriteDebugSections(info->FunctionsAt(link_addresses));
   slice.has_lines = !lines.empty();
+  if (slice.has_lines) slice.source_lines = info->LinesAt(link_addresses, kMostLines);
   slice.lines_failure = info->failure();
   return lines;
 }

@@ -25,6 +25,7 @@ struct SliceOrder {
 struct MadeSlice {
   std::string bytes;
   bool has_lines = false;
+  FileLines source_lines;     // of the instructions that occur, if it has lines
   std::string lines_failure;  // why it has none where there are some; empty: nothing failed
 };
 

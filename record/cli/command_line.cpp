@@ -32,7 +32,7 @@ struct Words {
   std::string call_graph = "auto";
   std::string launch_stacks = "auto";
   std::string graph_trace;
-  std::string symbols = "slice";
+  std::string symbols;  // empty: what the others need
   std::string sources = "none";
   std::vector<std::string> events;
   std::vector<std::pair<ProbeKind, std::string>> probes;
@@ -407,8 +407,9 @@ Status SetOptions(const Words& words, RecordOptions& options) {
   options.walk_python = !words.no_python;
   options.call_graph = CallGraphOf(words.call_graph);
   options.launch_stacks = LaunchStacksOf(words.launch_stacks);
-  options.symbols = SymbolsOf(words.symbols);
   options.store_sources = words.sources == "hit";
+  const std::string usual = options.store_sources ? "full" : "slice";
+  options.symbols = SymbolsOf(words.symbols.empty() ? usual : words.symbols);
   options.graph_trace =
       words.graph_trace == "node" ? GraphTraceMode::kNode : GraphTraceMode::kGraph;
   XPU_RETURN_IF_ERROR(SetEvents(words, options));

@@ -94,10 +94,11 @@ inline constexpr HelpGroup kHelpGroups[] = {
                         is named by host, rank and process
   --sources WHICH       source text that is stored in the capture: none
                         (default), hit: the lines around those that occur in
-                        Python stacks, and of kernels with samples
+                        stacks and in kernels with samples
   --symbols WHICH       symbols that are stored in the capture: slice (default:
-                        the functions in its stacks), full (also their lines and
-                        inlined functions), none
+                        the functions in its stacks), full (default with
+                        --sources=hit: also their lines and inlined functions),
+                        none
   --rotate-size SIZE    start a new file every SIZE: capture.0001.xpu, ...
   --rotate-keep N       keep only the newest N of these files
   --max-size SIZE       stop recording after about SIZE has been written; the

@@ -37,7 +37,7 @@ struct RecordOptions {
   LaunchStacks launch_stacks = LaunchStacks::kAuto;
   GraphTraceMode graph_trace = GraphTraceMode::kGraph;
   SymbolDetail symbols = SymbolDetail::kNames;
-  bool store_sources = false;  // lines around those that occur in Python stacks
+  bool store_sources = false;  // lines around those that occur
   std::string cupti_library;   // empty: the injected library searches
   // False: nothing is loaded into the program and CUPTI is left to it; launches are recorded by
   // probes on `cuda_libraries` (empty: those that the program maps).

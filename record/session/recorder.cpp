@@ -140,6 +140,7 @@ struct Recording {
   std::optional<ControlFifo> fifo{};
   std::optional<TargetUser> user{};
   ProcessTable processes{options.symbols != SymbolDetail::kNone};
+  SourcePlaces places{};
   std::optional<HitFiles> hits{};      // nullopt: without symbols
   std::optional<SourceTexts> texts{};  // nullopt: without sources
   std::optional<Sources> sources{};
@@ -217,6 +218,7 @@ Status Recording::OpenOutput() {
   rotation.emplace(*parts,
                    Rotation::Options{.output = options.output_options,
                                      .symbols = options.symbols,
+                                     .stores_sources = options.store_sources,
                                      .max_bytes = options.control.max_bytes},
                    hits ? &*hits : nullptr, texts ? &*texts : nullptr);
   XPU_ASSIGN_OR_RETURN(CaptureWriter begun, rotation->Begin());
@@ -229,7 +231,9 @@ Status Recording::Prepare(const InheritedSignals& inherited) {
   XPU_RETURN_IF_ERROR(Listen());
   std::vector<std::string> environment = OwnEnvironment();
   XPU_RETURN_IF_ERROR(PrepareProgram(environment));
-  if (options.symbols != SymbolDetail::kNone) hits.emplace(processes);
+  if (options.symbols != SymbolDetail::kNone) {
+    hits.emplace(processes, options.store_sources ? &places : nullptr);
+  }
   XPU_ASSIGN_OR_RETURN(Sources opened,
                        Sources::Open(options, std::move(environment), processes, hooks));
   sources.emplace(std::move(opened));
@@ -237,7 +241,7 @@ Status Recording::Prepare(const InheritedSignals& inherited) {
     XPU_RETURN_IF_ERROR(CheckUserReaches(*user, sources->environment()));
   }
   XPU_RETURN_IF_ERROR(Start(inherited));
-  if (options.store_sources) texts.emplace();  // its thread: not before the fork
+  if (options.store_sources) texts.emplace(&places);  // its thread: not before the fork
   return OpenOutput();
 }
 
@@ -301,6 +305,7 @@ Outcome Recording::Run() {
   EventSink sink(*std::exchange(writer, std::nullopt));
   if (!options.quiet) std::fputs(parts->kept_text().c_str(), stderr);
   sink.SetFilter(std::move(hooks.filter));
+  if (options.store_sources) sink.AddObserver(&places);  // before those that ask it
   sink.AddObserver(&processes);
   sink.SetLiveState(&processes);
   if (hits) sink.AddObserver(&*hits);

@@ -32,7 +32,12 @@ void CompletePart(EventSink& sink, const OccurringCode& code,
   WriteKernelSymbols(std::move(kernel_addresses), sink);
   sink.Flush();  // done now, whatever happens while symbols are read
   if (options.symbols != SymbolDetail::kNone) {
-    WriteSymbols(code, options.symbols, LimitsWithin(options.max_bytes), sink);
+    // Their own object: what occurs now in Python belongs to the next part.
+    std::optional<SourceTexts> sources;
+    if (options.stores_sources) sources.emplace(nullptr);
+    WriteSymbols(code, options.symbols, LimitsWithin(options.max_bytes), sink,
+                 sources ? &*sources : nullptr);
+    if (sources) sources->Write(sink, SourceTexts::Waits::kYes);
   }
   sink.Close(end);
 }

@@ -41,8 +41,8 @@ size_t HitFiles::DefaultHeld() {
   return std::min<size_t>(limit.rlim_cur / 4, 1024);
 }
 
-HitFiles::HitFiles(ProcessTable& processes, size_t max_held)
-    : processes_(processes), max_held_(max_held) {
+HitFiles::HitFiles(ProcessTable& processes, SourcePlaces* places, size_t max_held)
+    : processes_(processes), places_(places), max_held_(max_held) {
   processes_.AddListener(this);
 }
 
@@ -54,7 +54,9 @@ HitFiles::File& HitFiles::FileOf(uint32_t number) {
 void HitFiles::OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) {
   if (!processes_.file(mapping.file).holds_code) return;
   File& file = FileOf(mapping.file);
-  if (std::exchange(file.was_seen, true) || held_ >= max_held_) return;
+  if (std::exchange(file.was_seen, true)) return;
+  if (places_ != nullptr) file.namer = places_->At(pid, mapping.time_ns);
+  if (held_ >= max_held_) return;
   file.fd = OpenMapped(processes_.MappedFileOf(pid, start, mapping));
   if (file.fd) ++held_;
 }
@@ -157,6 +159,7 @@ std::vector<HitFile> HitFiles::TakeFiles() {
       one.path = known.path;
       one.build_id = known.build_id;
       one.identity = known.identity;
+      one.namer = file.namer;
     }
     // A duplicate, because the file may occur again.
     if (!one.fd && file.fd) one.fd.reset(::fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0));

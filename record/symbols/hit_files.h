@@ -24,6 +24,7 @@
 #include "record/process/process_table.h"
 #include "record/process/target_file.h"
 #include "record/sink/event_sink.h"
+#include "record/symbols/source_places.h"
 
 namespace xpu {
 
@@ -33,6 +34,7 @@ struct HitFile {
   std::string build_id;
   std::vector<uint64_t> offsets;  // of instructions that occur, as offsets in the file; ascending
   UniqueFd fd;                    // empty: opened by its path
+  SourceNamer namer;              // that mapped it first, if sources are wanted
   FileIdentity identity = {};
 };
 
@@ -55,7 +57,9 @@ class HitFiles : public EventObserver, public ProcessListener {
   // Listens to the table, which outlives this object. At most `max_held` files are held open, so
   // that deleted files and files in other roots are available at the end; others are opened by path
   // then.
-  explicit HitFiles(ProcessTable& processes, size_t max_held = DefaultHeld());
+  // `places`: for the sources of these files; nullptr: they are not wanted.
+  explicit HitFiles(ProcessTable& processes, SourcePlaces* places = nullptr,
+                    size_t max_held = DefaultHeld());
 
   void ObserveStack(uint32_t pid, StackId stack, const NodeOf& node_of) override;
   void OnFork(uint32_t parent_pid, uint32_t pid) override;
@@ -69,6 +73,7 @@ class HitFiles : public EventObserver, public ProcessListener {
  private:
   struct File {
     UniqueFd fd;
+    SourceNamer namer;
     bool was_seen = false;
     std::unordered_set<uint64_t> offsets;
   };
@@ -87,6 +92,7 @@ class HitFiles : public EventObserver, public ProcessListener {
   std::vector<HitCode> TakeCode();
 
   ProcessTable& processes_;
+  SourcePlaces* places_;
   size_t max_held_;
   size_t held_ = 0;
   std::unordered_map<uint32_t, Hits> hits_;

@@ -2,29 +2,21 @@
 
 #include <algorithm>
 #include <chrono>
-#include <climits>
 #include <iterator>
 #include <optional>
 #include <vector>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "format/base/file.h"
-#include "format/base/number.h"
 #include "format/base/source_name.h"
 #include "format/base/text.h"
 #include "format/python_lines.h"
 #include "record/base/background_threads.h"
-#include "record/base/process_status.h"
 #include "symbolize/text_reader.h"
 
 namespace xpu {
 namespace {
 
 constexpr size_t kMaxSeen = size_t{1} << 20;
-constexpr size_t kMaxPlaces = 1024;  // each holds a descriptor
+constexpr size_t kMaxGpuProcesses = 1024;
 constexpr size_t kMaxCodes = size_t{1} << 18;
 constexpr size_t kMaxPythonFrames = 4096;
 // A process whose files could not be read: its file system does not answer.
@@ -38,19 +30,6 @@ constexpr size_t kMaxRunBytes = 48 << 10;
 constexpr uint64_t kMaxGpuCodeBytes = uint64_t{64} << 20;
 constexpr size_t kMaxGpuLines = size_t{1} << 20;
 constexpr size_t kMaxGpuFailures = 8;
-
-bool IsOwnRoot(int root) {
-  struct stat theirs {};
-  struct stat own {};
-  return ::fstat(root, &theirs) == 0 && ::stat("/", &own) == 0 && theirs.st_dev == own.st_dev &&
-         theirs.st_ino == own.st_ino;
-}
-
-// The last of the four ids of "Uid" and "Gid": with which the process opens files.
-std::optional<uint32_t> FileSystemId(std::string_view status, std::string_view name) {
-  const std::vector<std::string_view> words = StatusWords(status, name);
-  return words.size() < 4 ? std::nullopt : ParseNumber<uint32_t>(words[3]);
-}
 
 // The texts of line `first` (from 1) up to `last`, as far as there are so many.
 std::string_view LinesOf(std::string_view text, uint32_t first, uint32_t last) {
@@ -88,7 +67,8 @@ void AddKernelLines(std::string_view text, std::set<uint32_t>& lines) {
 
 }  // namespace
 
-SourceTexts::SourceTexts() : thread_(StartWithoutSignals([this] { ReadFiles(); })) {}
+SourceTexts::SourceTexts(SourcePlaces* places)
+    : places_(places), thread_(StartWithoutSignals([this] { ReadFiles(); })) {}
 
 SourceTexts::~SourceTexts() {
   {
@@ -129,13 +109,13 @@ void SourceTexts::AddLine(uint32_t pid, const PythonFrame& frame) {
   // With the head of the function: what it is called, what a compiler says of it.
   if (code->second.first_line > 0) wanted.insert(code->second.first_line);
   const std::string& path = code->second.path;
-  const std::shared_ptr<const Place> place = PlaceOf(pid);
+  const SourceNamer namer = places_->Now(pid);
   const std::lock_guard hold(lock_);
-  AddLines(path, wanted, place);
+  AddLines(path, wanted, namer);
 }
 
 void SourceTexts::AddLines(const std::string& path, const std::set<uint32_t>& lines,
-                           const std::shared_ptr<const Place>& place) {
+                           const SourceNamer& namer) {
   if (!IsSourceName(path)) return;
   auto file = files_.find(path);
   if (file == files_.end()) {
@@ -144,18 +124,17 @@ void SourceTexts::AddLines(const std::string& path, const std::set<uint32_t>& li
       return;
     }
     file = files_.try_emplace(path).first;
-    Ask(path, place);
+    file->second.namer = namer;
+    Ask(path, file->second);
   }
   file->second.lines.insert(lines.begin(), lines.end());
 }
 
 void SourceTexts::Observe(const GpuProcess& process) {
-  if (gpu_places_.contains(process.instance)) return;
+  if (gpu_processes_.contains(process.instance)) return;
   // The newest ones count.
-  if (gpu_places_.size() >= kMaxPlaces) gpu_places_.erase(gpu_places_.begin());
-  // Its number may have been that of another process.
-  places_.erase(process.pid);
-  gpu_places_[process.instance] = PlaceOf(process.pid);
+  if (gpu_processes_.size() >= kMaxGpuProcesses) gpu_processes_.erase(gpu_processes_.begin());
+  gpu_processes_[process.instance] = places_->Now(process.pid);
 }
 
 void SourceTexts::Observe(const GpuSample& sample) {
@@ -164,8 +143,8 @@ void SourceTexts::Observe(const GpuSample& sample) {
   const std::lock_guard hold(lock_);
   const auto known = gpu_lines_.find(module);
   if (known == gpu_lines_.end()) return;
-  for (const GpuCodeLines& files : known->second) {
-    for (const auto& [path, lines] : files) AddLines(path, lines, gpu_places_[module.first]);
+  for (const FileLines& files : known->second) {
+    for (const auto& [path, lines] : files) AddLines(path, lines, gpu_processes_[module.first]);
   }
 }
 
@@ -176,7 +155,7 @@ void SourceTexts::Observe(const CubinSlice& slice, std::string_view bytes) {
   if (slice.part + 1 != slice.part_count) return;
   Request request{.path = Format("GPU module {:x}", slice.cubin_crc),
                   .opened_path = {},
-                  .place = gpu_places_[slice.instance],
+                  .namer = gpu_processes_[slice.instance],
                   .gpu_code = std::exchange(gpu_code_, {}),
                   .module = {slice.instance, slice.cubin_crc}};
   const std::lock_guard hold(lock_);
@@ -188,43 +167,28 @@ void SourceTexts::Observe(const CubinSlice& slice, std::string_view bytes) {
   Push(std::move(request));
 }
 
-std::shared_ptr<const SourceTexts::Place> SourceTexts::PlaceOf(uint32_t pid) {
-  if (places_.size() >= kMaxPlaces) places_.clear();
-  std::shared_ptr<const Place>& known = places_[pid];
-  if (known != nullptr) return known;
-  const std::string process = Format("/proc/{}/", pid);
-  auto place = std::make_shared<Place>();
-  place->root.reset(::open((process + "root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  auto status = ReadFile(process + "status");
-  if (!place->root || !status.ok()) return nullptr;
-  const std::optional<uint32_t> user = FileSystemId(*status, "Uid");
-  const std::optional<uint32_t> group = FileSystemId(*status, "Gid");
-  if (!user || !group) return nullptr;
-  place->user = *user;
-  place->group = *group;
-  char directory[PATH_MAX];
-  const ssize_t size = ::readlink((process + "cwd").c_str(), directory, sizeof(directory));
-  // Of another root the kernel does not say it as the process sees it.
-  if (size > 0 && size < PATH_MAX && IsOwnRoot(place->root.get())) {
-    place->directory.assign(directory, static_cast<size_t>(size));
+void SourceTexts::Add(const FileLines& lines, const SourceNamer& namer) {
+  const std::lock_guard hold(lock_);
+  for (const auto& [path, numbers] : lines) {
+    if (path.starts_with('/')) AddLines(path, numbers, namer);
   }
-  return known = std::move(place);
 }
 
-void SourceTexts::Ask(const std::string& path, const std::shared_ptr<const Place>& place) {
+void SourceTexts::Ask(const std::string& path, File& file) {
+  const SourcePlace* place =
+      file.namer.access == nullptr ? nullptr : file.namer.access->place().get();
   std::string opened = path;
   if (place != nullptr && !path.starts_with('/')) {
     opened = place->directory.empty() ? std::string() : place->directory + "/" + path;
   }
   if (place == nullptr || opened.empty() || !thread_.joinable()) {
-    File& file = files_[path];
     file.is_read = true;
     file.failure = place == nullptr ? "the process had ended" : "its directory is not known";
     return;
   }
   Push({.path = path,
         .opened_path = std::move(opened),
-        .place = place,
+        .namer = file.namer,
         .gpu_code = {},
         .module = {}});
 }
@@ -238,8 +202,8 @@ void SourceTexts::Push(Request request) {
 class SourceTexts::Reader {
  public:
   Result<std::string> Read(const Request& request) {
-    if (place_ != request.place) {
-      place_ = request.place;
+    if (place_ != request.namer.access->place()) {
+      place_ = request.namer.access->place();
       reader_.reset();
       failures_ = 0;
     }
@@ -261,7 +225,7 @@ class SourceTexts::Reader {
   }
 
  private:
-  std::shared_ptr<const Place> place_;
+  std::shared_ptr<const SourcePlace> place_;
   std::optional<TextReader> reader_;
   int failures_ = 0;
   uint64_t bytes_ = 0;
@@ -280,7 +244,7 @@ void SourceTexts::ReadText(const Request& request, Reader& reader) {
 }
 
 void SourceTexts::ReadGpuLines(const Request& request, size_t& failures) {
-  Result<GpuCodeLines> lines =
+  Result<FileLines> lines =
       failures < kMaxGpuFailures
           ? LinesOfGpuCode(request.gpu_code, request.path, DebugReading::kConfined)
           : Error{ErrorKind::kInvalid, "too many lines of GPU code are damaged", {}};
@@ -293,7 +257,7 @@ void SourceTexts::ReadGpuLines(const Request& request, size_t& failures) {
   }
   size_t count = 0;
   for (const auto& [path, numbers] : *lines) {
-    AddLines(path, numbers, request.place);
+    AddLines(path, numbers, request.namer);
     count += numbers.size();
   }
   // What has no room is in this part of the recording alone.
@@ -363,6 +327,11 @@ void SourceTexts::Write(EventSink& sink, Waits waits) {
         sink.losses().Add(LossKind::kSourcesNotStored, 1, 0, {}, Format("{}: not read yet", path));
       }
       continue;
+    }
+    if (file.namer.access != nullptr && !file.namer.MayRead()) {
+      file = File();
+      file.is_read = true;
+      file.failure = Format("{}: named by a program that had ended", path);
     }
     if (!file.failure.empty()) {
       sink.losses().Add(LossKind::kSourcesNotStored, 1, 0, {}, std::exchange(file.failure, {}));

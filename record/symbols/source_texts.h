@@ -1,9 +1,9 @@
 // The lines of source files around those that occur in Python stacks and those of GPU kernels that
 // have samples (--sources=hit), read while the process runs: a compiler's files in a temporary
-// directory may be gone at its end.
+// directory may be gone at its end. Those of native code come when its symbols are stored.
 //
-// The process chooses the names of these files, in its code objects and in the line tables of its
-// GPU code, so it must gain nothing by that: a process without rights reads them
+// The process chooses the names of these files, in its code objects and debug information, also
+// that of its GPU code, so it must gain nothing by that: a process without rights reads them
 // (symbolize/text_reader.h), as the user of the recorded process and below its root, only regular
 // files whose names are those of sources, and only so much. Another one reads the line tables
 // (symbolize/gpu_code_lines.h). On a thread of its own: a file system may take long to answer.
@@ -25,10 +25,8 @@
 #include <utility>
 #include <vector>
 
-#include <sys/types.h>
-
-#include "format/base/handle.h"
 #include "record/sink/event_sink.h"
+#include "record/symbols/source_places.h"
 #include "symbolize/gpu_code_lines.h"
 
 namespace xpu {
@@ -39,7 +37,8 @@ class SourceTexts : public EventObserver {
   static constexpr uint64_t kMaxBytes = uint64_t{64} << 20;  // of all files together
   static constexpr uint32_t kLinesAround = 20;
 
-  SourceTexts();
+  // `places` outlives this object; nullptr: nothing is observed, lines are added.
+  explicit SourceTexts(SourcePlaces* places);
   SourceTexts(const SourceTexts&) = delete;
   SourceTexts& operator=(const SourceTexts&) = delete;
   ~SourceTexts() override;
@@ -50,19 +49,15 @@ class SourceTexts : public EventObserver {
   void Observe(const GpuSample& sample) override;
   void Observe(const CubinSlice& slice, std::string_view bytes) override;
 
+  // Files with relative names, which lay somewhere when they were compiled, are left out.
+  void Add(const FileLines& lines, const SourceNamer& namer);
+
   // Lines that have occurred since the last call, of files that have been read. kYes: waits some
   // seconds for the others, and counts those that are not read then; kNo: the next call has them.
   enum class Waits : bool { kNo, kYes };
   void Write(EventSink& sink, Waits waits);
 
  private:
-  // A process, as it was when its first stack came.
-  struct Place {
-    UniqueFd root;
-    uid_t user = 0;
-    gid_t group = 0;
-    std::string directory;  // that relative paths begin at; empty: not known
-  };
   struct Code {
     std::string path;
     std::string line_table;
@@ -73,12 +68,13 @@ class SourceTexts : public EventObserver {
     bool is_read = false;
     std::string text;
     std::string failure;
+    SourceNamer namer;
   };
   using Module = std::pair<InstanceId, uint64_t>;  // with its checksum
   struct Request {
     std::string path;
     std::string opened_path;
-    std::shared_ptr<const Place> place;
+    SourceNamer namer;
     // Else what names the files, and its module.
     std::string gpu_code;
     Module module;
@@ -86,12 +82,10 @@ class SourceTexts : public EventObserver {
   // Reads texts, on the thread.
   class Reader;
 
-  std::shared_ptr<const Place> PlaceOf(uint32_t pid);
   void AddLine(uint32_t pid, const PythonFrame& frame);
   // These three: under `lock_`.
-  void AddLines(const std::string& path, const std::set<uint32_t>& lines,
-                const std::shared_ptr<const Place>& place);
-  void Ask(const std::string& path, const std::shared_ptr<const Place>& place);
+  void AddLines(const std::string& path, const std::set<uint32_t>& lines, const SourceNamer& namer);
+  void Ask(const std::string& path, File& file);
   void Push(Request request);
   void ReadFiles();
   void ReadText(const Request& request, Reader& reader);
@@ -101,15 +95,15 @@ class SourceTexts : public EventObserver {
   std::unordered_map<uint32_t, Code> codes_;
   std::unordered_set<uint64_t> seen_;  // frames
   std::array<std::pair<uint32_t, StackId>, 256> recent_{};
-  std::unordered_map<uint32_t, std::shared_ptr<const Place>> places_;  // by pid
-  std::map<InstanceId, std::shared_ptr<const Place>> gpu_places_;
+  SourcePlaces* places_;
+  std::map<InstanceId, SourceNamer> gpu_processes_;
   std::string gpu_code_;      // of a slice, as far as its parts have come
   std::set<Module> sampled_;  // since the last Write
   Module last_sampled_;
   std::map<std::string, File> files_;  // texts and failures: under `lock_`
   size_t refused_ = 0;                 // there were too many files
   // Of each module; under `lock_`.
-  std::map<Module, std::vector<GpuCodeLines>> gpu_lines_;
+  std::map<Module, std::vector<FileLines>> gpu_lines_;
   size_t gpu_lines_count_ = 0;
   uint64_t gpu_code_bytes_ = 0;          // in `requests_`
   std::vector<std::string> unreadable_;  // GPU code, with the reasons

@@ -85,7 +85,7 @@ bool IsNoElfFile(const Error& error) { return error.kind == ErrorKind::kInvalid;
 }  // namespace
 
 void WriteSymbols(const OccurringCode& code, SymbolDetail detail, const SymbolLimits& limits,
-                  EventSink& sink) {
+                  EventSink& sink, SourceTexts* sources) {
   const std::vector<HitFile>& files = code.files;
   std::vector<Result<MadeSlice>> slices(files.size(), MadeSlice());
   InParallel(files.size(), [&](size_t i) { slices[i] = SliceOf(files[i], detail); });
@@ -102,6 +102,9 @@ void WriteSymbols(const OccurringCode& code, SymbolDetail detail, const SymbolLi
     }
     if (slices[i].ok() && !slices[i]->lines_failure.empty()) {
       sink.losses().Add(LossKind::kLinesNotStored, 1, 0, {}, slices[i]->lines_failure);
+    }
+    if (sources != nullptr && slices[i].ok()) {
+      sources->Add(slices[i]->source_lines, files[i].namer);
     }
   }
   WriteGeneratedSymbols(code.generated, limits.generated_bytes, sink);

@@ -5,6 +5,7 @@
 #include "format/events.h"
 #include "record/sink/event_sink.h"
 #include "record/symbols/hit_files.h"
+#include "record/symbols/source_texts.h"
 
 namespace xpu {
 
@@ -15,8 +16,9 @@ struct SymbolLimits {
 };
 
 // Called at the end of a recording, after the last stack. Counts files that cannot be read any more
-// or exceed the limits. Never fails the recording.
+// or exceed the limits. Never fails the recording. With SymbolDetail::kLines `sources`, if it is
+// not nullptr, gets the lines that occur, of files whose processes are known.
 void WriteSymbols(const OccurringCode& code, SymbolDetail detail, const SymbolLimits& limits,
-                  EventSink& sink);
+                  EventSink& sink, SourceTexts* sources = nullptr);
 
 }  // namespace xpu

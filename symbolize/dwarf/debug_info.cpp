@@ -118,6 +118,20 @@ const std::vector<SourceFrame>& DebugInfo::At(uint64_t link_address) {
   return answers_[link_address];
 }
 
+FileLines DebugInfo::LinesAt(std::span<const uint64_t> link_addresses, size_t most) {
+  FileLines lines;
+  size_t count = 0;
+  Prepare(link_addresses);
+  for (const uint64_t address : link_addresses) {
+    for (const SourceFrame& frame : At(address)) {
+      if (frame.file.empty() || frame.file == dwarf::kUnknownFile || frame.line == 0) continue;
+      if (count >= most) return lines;
+      if (lines[std::string(frame.file)].insert(frame.line).second) ++count;
+    }
+  }
+  return lines;
+}
+
 std::vector<SourceFunction> DebugInfo::FunctionsAt(std::span<const uint64_t> link_addresses) {
   return source_->FunctionsAt(link_addresses);
 }

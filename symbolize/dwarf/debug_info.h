@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +27,9 @@ enum class DebugReading : uint8_t {
   kHere,      // in this process, for files that are trusted: tests and benches
   kConfined,  // in a process of its own: dwarf/reader_process.h, dwarf/debug_reader.h
 };
+
+// Lines by source file, as the compiler was given it.
+using FileLines = std::map<std::string, std::set<uint32_t>>;
 
 class DebugInfo {
  public:
@@ -49,6 +54,10 @@ class DebugInfo {
   // The functions at `link_address`, innermost first; the last one is not inlined. Empty: DWARF
   // says nothing of the address. One thread at a time; different files at once.
   const std::vector<SourceFrame>& At(uint64_t link_address);
+
+  // The lines of `link_addresses`, those of inlined functions and of their calls too; of more than
+  // `most` lines some.
+  FileLines LinesAt(std::span<const uint64_t> link_addresses, size_t most);
 
   // The functions that hold one of `link_addresses`, each once, in the order of asking: what
   // WriteDebugSections (debug_writer.h) makes a part of a slice from.

@@ -12,7 +12,7 @@ from xpu_testing import (Workspace, expect, expect_in, main, report, require_rec
 
 TEXT = "".join(f"text of line {number}\n" for number in range(1, 101))
 SECRET = "secret:that:nobody:may:see\n"
-SOURCES = ["--sources=hit"]
+SOURCES = ["--sources=hit", "--symbols=slice"]  # of kernels, not of native code
 
 
 def cubin_of(work, files):
@@ -99,10 +99,12 @@ def test_each_part_has_its_text():
         record_samples(work, *SOURCES, "--rotate-size", "1M", cubin=cubin_of(work, [(source, 60)]),
                        program=("stall_kernels", "--launches", 130_000, "--scale", 1))
         os.unlink(source)
-        parts = sorted(work.path.glob("*.xpu"))
-        expect("several parts", len(parts) >= 2, True)
-        for part in parts:
-            expect_in(part.name, "text of line 60 ", annotated(work, part.name).stdout)
+        # On a busy machine samples come in a later part than their kernels.
+        shown = [text for part in sorted(work.path.glob("*.xpu"))
+                 if (text := annotated(work, part.name).stdout)]
+        expect("parts with samples", len(shown) >= 2, True)
+        for text in shown:
+            expect_in("a part", "text of line 60 ", text)
 
 
 def hostile_names(work):

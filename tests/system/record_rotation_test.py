@@ -9,8 +9,8 @@ import time
 
 from gpu_capture import kernels_in
 from simulated_gpu import simulated
-from xpu_testing import (PATIENCE_S, Capture, Workspace, expect, expect_in, main, recorder, report,
-                         require_recording, run_report, workload)
+from xpu_testing import (PATIENCE_S, Capture, Workspace, expect, expect_in, find, main, recorder,
+                         report, require_recording, run_report, workload)
 
 ROTATE = ["--rotate-size", "1M"]
 # 2 to 4 bytes each in the capture.
@@ -49,7 +49,7 @@ def test_parts_alone_and_together():
         # Names must come from the captures.
         program = work.file("app")
         shutil.copy(workload("empty_launches"), program)
-        result = record(work, *ROTATE, program, "--launches", str(LAUNCHES))
+        result = record(work, *ROTATE, "--sources=hit", program, "--launches", str(LAUNCHES))
         truth = json.loads(result.stdout)
         os.unlink(program)
         files = parts(work)
@@ -104,6 +104,9 @@ def check_part(path, number, is_last, is_whole):
     expect("begins in earlier ones", "it began in an earlier part" in summary, number > 1)
     expect_in("device", "XPU simulated GPU", summary)
     expect_in("calls have names", "cudaStreamSynchronize", summary)
+    dump = subprocess.run([find("report/xpu-report"), "--dump", path], check=True,
+                          capture_output=True).stdout
+    expect_in("sources", b"empty_launches.cu", dump[dump.index(b"\nsource_text "):])
 
 
 def test_an_earlier_recording_is_kept():

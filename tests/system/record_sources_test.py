@@ -1,8 +1,11 @@
-"""Source text in captures (--sources=hit): the lines around those that occur in Python stacks, also
-of files that are gone at the end; and never what a program only says is a source."""
+"""Source text in captures (--sources=hit): the lines around those that occur in stacks of Python and
+native code, also of files that are gone at the end; and never what a program only says is a
+source."""
 
 import os
 import pathlib
+import shutil
+import subprocess
 import sys
 
 import webdriver
@@ -154,6 +157,75 @@ def test_files_that_the_user_may_not_read():
         expect("files", (str(shared) in paths, str(secret) in paths), (True, False))
         texts, _ = recorded(work, secret, options=["--sources=hit"])
         expect("as root", str(secret) in {text["path"] for text in texts}, True)
+
+
+# Its debug information says that Spin is in lines 30 to 34 of another file.
+NATIVE_PROGRAM = """#include <stdlib.h>
+#include <time.h>
+static unsigned long long value = 1;
+#line 30 "NAME"
+static void __attribute__((noinline)) Spin(void) {
+  for (int i = 0; i < 100000; ++i) {
+    value = value * 3 + 1;
+  }
+}
+int main(int count, char **arguments) {
+  const double seconds = count > 1 ? atof(arguments[1]) : 0.4;
+  while (clock() < seconds * CLOCKS_PER_SEC) Spin();
+  return value == 0;
+}
+"""
+
+
+def compiled(work, source):
+    """A program that says it is made from this file."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        skip("gcc", "no compiler")
+    text = work.file("native.c", NATIVE_PROGRAM.replace("NAME", str(source)))
+    program = str(work.path / "native")
+    subprocess.run([compiler, "-O1", "-g", "-o", program, text], check=True)
+    return program
+
+
+def native_texts(work, program, *options):
+    result = work.record("--cpu-only", "-F", "499", *options, "--", program)
+    expect(f"status ({result.stderr})", result.returncode, 0)
+    capture = work.capture()
+    return {text["path"]: text for text in capture.source_texts}, capture.losses()
+
+
+def test_lines_of_native_code():
+    require_recording()
+    with Workspace() as work:
+        source = work.file("elsewhere.c", TEXT)
+        program = compiled(work, source)
+        texts, losses = native_texts(work, program, "--sources=hit")
+        expect("losses", losses, {})
+        expect("files", list(texts), [source])
+        expect("first line", texts[source]["first_line"], 11)
+        lines = texts[source]["text"].splitlines()
+        expect("lines", lines, TEXT.splitlines()[10:10 + len(lines)])
+        expect(f"last line: {lines[-1]}", 52 <= 10 + len(lines) <= 57, True)
+        # Lines come from debug information, which --symbols=slice leaves out.
+        texts, losses = native_texts(work, program, "--sources=hit", "--symbols=slice")
+        expect("without lines", (texts, losses), ({}, {}))
+
+
+def test_native_code_names_a_file_of_another_user():
+    require_recording()
+    if os.geteuid() != 0:
+        skip("root", "only root can record as another user")
+    with Workspace() as work:
+        work.path.chmod(0o755)
+        secret = work.path / "secret.c"
+        secret.write_text(SECRET * 100)
+        secret.chmod(0o600)
+        program = compiled(work, secret)
+        texts, losses = native_texts(work, program, "--sources=hit", "--user", "nobody")
+        expect("as nobody", (texts, losses), ({}, {"sources_not_stored": 1}))
+        texts, losses = native_texts(work, program, "--sources=hit")
+        expect("as root", (list(texts), losses), ([str(secret)], {}))
 
 
 if __name__ == "__main__":

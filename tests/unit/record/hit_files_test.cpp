@@ -239,7 +239,7 @@ TEST_F(HitFilesTest, AFileWithAnotherBuildIdIsNotHeld) {
 
 TEST(HitFilesLimit, NoMoreFilesAreHeldThanAllowed) {
   ProcessTable processes;
-  HitFiles hits(processes, 1);
+  HitFiles hits(processes, nullptr, 1);
   Mapping mapping;
   mapping.pid = mapping.tid = 1;
   mapping.start_address = 0x10000;

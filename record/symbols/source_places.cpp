@@ -1,0 +1,95 @@
+#include "record/symbols/source_places.h"
+
+#include <algorithm>
+#include <climits>
+#include <optional>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/base/file.h"
+#include "format/base/number.h"
+#include "format/base/text.h"
+#include "record/base/clock.h"
+#include "record/base/process_status.h"
+
+namespace xpu {
+namespace {
+
+constexpr size_t kMaxPlaces = 1024;  // each holds a descriptor
+constexpr size_t kMaxProcesses = 65536;
+
+bool IsOwnRoot(const struct stat& root) {
+  struct stat own {};
+  return ::stat("/", &own) == 0 && root.st_dev == own.st_dev && root.st_ino == own.st_ino;
+}
+
+// The last of the four ids of "Uid" and "Gid": with which the process opens files.
+std::optional<uint32_t> FileSystemId(std::string_view status, std::string_view name) {
+  const std::vector<std::string_view> words = StatusWords(status, name);
+  return words.size() < 4 ? std::nullopt : ParseNumber<uint32_t>(words[3]);
+}
+
+// Empty: not known.
+std::string LinkText(const std::string& path) {
+  char text[PATH_MAX];
+  const ssize_t size = ::readlink(path.c_str(), text, sizeof(text));
+  return size <= 0 || size >= PATH_MAX ? std::string()
+                                       : std::string(text, static_cast<size_t>(size));
+}
+
+}  // namespace
+
+std::shared_ptr<const SourcePlace> SourcePlaces::PlaceOf(uint32_t pid) {
+  const std::string process = Format("/proc/{}/", pid);
+  auto place = std::make_shared<SourcePlace>();
+  place->root.reset(::open((process + "root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  struct stat root {};
+  auto status = ReadFile(process + "status");
+  if (!place->root || ::fstat(place->root.get(), &root) != 0 || !status.ok()) return nullptr;
+  const std::optional<uint32_t> user = FileSystemId(*status, "Uid");
+  const std::optional<uint32_t> group = FileSystemId(*status, "Gid");
+  if (!user || !group) return nullptr;
+  place->user = *user;
+  place->group = *group;
+  // Of another root the kernel does not say it as the process sees it.
+  if (IsOwnRoot(root)) place->directory = LinkText(process + "cwd");
+  const Key key(root.st_dev, root.st_ino, LinkText(process + "ns/mnt"), place->user, place->group,
+                place->directory);
+  const auto known = places_.find(key);
+  if (known != places_.end()) return known->second;
+  if (places_.size() >= kMaxPlaces) return nullptr;
+  return places_[key] = std::move(place);
+}
+
+SourceNamer SourcePlaces::Now(uint32_t pid) {
+  std::shared_ptr<const SourcePlace> place = PlaceOf(pid);
+  if (place == nullptr) return {};
+  if (!programs_.contains(pid) && programs_.size() >= kMaxProcesses) return {};
+  Program& program = programs_[pid];
+  if (program.taken.empty() || program.taken.back()->place() != place) {
+    program.taken.push_back(
+        std::make_shared<SourceAccess>(std::move(place), MonotonicNs(), program.begin_ns));
+  }
+  return {program.taken.back(), program.begin_ns};
+}
+
+void SourcePlaces::Observe(const ProcessEvent& event, std::string_view) {
+  if (event.kind == ProcessEventKind::kExit && event.tid == event.pid) {
+    programs_.erase(event.pid);
+    return;
+  }
+  const bool is_new = event.kind == ProcessEventKind::kExec ||
+                      (event.kind == ProcessEventKind::kFork && event.pid != event.parent_pid);
+  if (!is_new || (!programs_.contains(event.pid) && programs_.size() >= kMaxProcesses)) return;
+  Program& program = programs_[event.pid];
+  program.begin_ns = std::max(program.begin_ns, event.time_ns);
+  for (const auto& access : program.taken) {
+    if (access->taken_ns() >= event.time_ns) access->SetProgram(program.begin_ns);
+  }
+  program.taken.clear();
+}
+
+}  // namespace xpu
