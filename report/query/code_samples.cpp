@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <numeric>
 
 #include "report/model/saturated.h"
@@ -74,6 +75,17 @@ StallAdvice AdviceOf(std::string_view stall) {
     if (known.name == stall) return known.advice;
   }
   return {};
+}
+
+std::string AdviceText(std::string_view stall) {
+  const StallAdvice advice = AdviceOf(stall);
+  std::string text(advice.meaning);
+  if (advice.hint.empty()) return text;
+  text += ". ";
+  const size_t hint = text.size();
+  text += advice.hint;
+  text[hint] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[hint])));
+  return text;
 }
 
 bool IsIssuing(std::string_view stall) { return stall == "selected" || stall == "not selected"; }

@@ -35,6 +35,9 @@ struct StallAdvice {
   std::string_view hint;
 };
 StallAdvice AdviceOf(std::string_view stall);
+// Both, as views show them after the reason: "waits at a memory fence. Narrower scopes, fewer
+// fences".
+std::string AdviceText(std::string_view stall);
 // The warp issued an instruction, or could have: it did not wait.
 bool IsIssuing(std::string_view stall);
 

@@ -14,6 +14,7 @@
 #include "report/output/text.h"
 #include "report/query/code_samples.h"
 #include "report/query/disassembly.h"
+#include "report/query/kernel_code.h"
 #include "report/query/kernel_parts.h"
 #include "report/query/source_lines.h"
 #include "report/views/view.h"
@@ -25,36 +26,15 @@ namespace {
 constexpr size_t kMostStalls = 3;  // of a line
 constexpr size_t kBarWidth = 10;
 
-using Stalls = std::map<std::string, uint64_t>;
-
-void AddStalls(const SampledInstruction& at, Stalls& sums) {
-  for (const auto& [stall, count] : at.stalls) {
-    sums[stall] = AddSaturated(sums[stall], count.samples);
-  }
-}
-
-uint64_t SumOf(const Stalls& stalls) {
-  uint64_t sum = 0;
-  for (const auto& [stall, samples] : stalls) sum = AddSaturated(sum, samples);
-  return sum;
-}
-
-std::vector<std::pair<std::string, uint64_t>> Sorted(const Stalls& stalls) {
-  std::vector<std::pair<std::string, uint64_t>> sorted(stalls.begin(), stalls.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  return sorted;
-}
-
 double ShareOf(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
 // "wait 61%, selected 22%"
-std::string StallText(const Stalls& stalls) {
+std::string StallText(const StallSums& stalls) {
   const uint64_t whole = SumOf(stalls);
   std::string text;
-  for (const auto& [stall, samples] : Sorted(stalls)) {
+  for (const auto& [stall, samples] : SortedStalls(stalls)) {
     if (samples == 0 || std::count(text.begin(), text.end(), ',') + 1 >= int{kMostStalls}) break;
     AppendFormat(text, "{}{} {:.0f}%", text.empty() ? "" : ", ", stall, ShareOf(samples, whole));
   }
@@ -105,26 +85,19 @@ class Annotation {
   }
 
   void WriteStalls() {
-    Stalls sums;
+    StallSums sums;
     for (const SampledInstruction& at : function_->instructions) AddStalls(at, sums);
-    for (const auto& [stall, samples] : Sorted(sums)) {
+    for (const auto& [stall, samples] : SortedStalls(sums)) {
       const double share = ShareOf(samples, function_->samples);
       if (share < 1) break;
-      const StallAdvice advice = AdviceOf(stall);
-      output_.Write(Format("  {:5.1f} %  {:<20} {}{}{}\n", share, stall, advice.meaning,
-                           advice.hint.empty() ? "" : ". ", advice.hint));
+      output_.Write(Format("  {:5.1f} %  {:<20} {}\n", share, stall, AdviceText(stall)));
     }
     output_.Write("\n");
   }
 
   // By file and line, as the code has them.
   void WriteLines() {
-    std::map<std::pair<std::string_view, uint32_t>, Stalls> lines;
-    for (const SampledInstruction& at : function_->instructions) {
-      if (at.lines.empty() || at.lines.front().file.empty()) continue;
-      const SourceFrame& frame = at.lines.front();
-      AddStalls(at, lines[{frame.file, frame.line}]);
-    }
+    const CodeLines lines = LinesOf(*function_);
     std::string_view file;
     for (const auto& [place, stalls] : lines) {
       if (place.first != file) {
@@ -144,55 +117,26 @@ class Annotation {
     output_.Write("\n");
   }
 
-  uint32_t Architecture() const {
-    for (const Device& device : analysis_.model.events.devices) {
-      if (device.instance != function_->instance) continue;
-      return device.compute_capability_major * 10 + device.compute_capability_minor;
-    }
-    return 0;
-  }
-
   void WriteInstructions() {
-    const GpuCode::Function named{function_->instance, function_->cubin_crc, function_->name};
-    std::map<uint64_t, std::string> texts;
-    const uint32_t architecture = Architecture();
-    if (disassembler_ && architecture != 0) {
-      texts = disassembler_->Texts(samples_.code().CodeOf(named), architecture);
-    }
-    std::map<uint64_t, const SampledInstruction*> sampled;
-    for (const SampledInstruction& at : function_->instructions) sampled[at.offset] = &at;
-    // What has no samples is shown only between what has some.
-    for (const auto& [offset, text] : texts) sampled.try_emplace(offset, nullptr);
-    for (const auto& [offset, at] : sampled) {
-      if (at == nullptr && !IsNearSample(sampled, offset)) continue;
-      WriteInstruction(offset, at, texts);
+    for (const CodeInstruction& each :
+         InstructionsOf(analysis_.model, *function_, samples_.code(), disassembler_)) {
+      WriteInstruction(each);
     }
   }
 
-  // Within four instructions.
-  static bool IsNearSample(const std::map<uint64_t, const SampledInstruction*>& all,
-                           uint64_t offset) {
-    constexpr uint64_t kNear = 4 * 16;
-    const auto from = all.lower_bound(offset - std::min(offset, kNear));
-    const auto to = all.upper_bound(AddSaturated(offset, kNear));
-    return std::any_of(from, to, [](const auto& each) { return each.second != nullptr; });
-  }
-
-  void WriteInstruction(uint64_t offset, const SampledInstruction* at,
-                        const std::map<uint64_t, std::string>& texts) {
-    const auto text = texts.find(offset);
+  void WriteInstruction(const CodeInstruction& each) {
     std::string share(kBarWidth + 8, ' ');
     std::string place;
-    Stalls stalls;
-    if (at != nullptr) {
+    StallSums stalls;
+    if (const SampledInstruction* at = each.sampled; at != nullptr) {
       const uint64_t samples = at->samples();
       share = Format("{} {:5.1f} %", BarOf(samples, function_->samples),
                      ShareOf(samples, function_->samples));
       AddStalls(*at, stalls);
       if (!at->lines.empty()) place = ShortPlaceOf(at->lines.front());
     }
-    output_.Write(Format("  {}  {:#06x}  {:<50}  {:<20}  {}\n", share, offset,
-                         text == texts.end() ? "" : text->second, place, StallText(stalls)));
+    output_.Write(Format("  {}  {:#06x}  {:<50}  {:<20}  {}\n", share, each.offset, each.text,
+                         place, StallText(stalls)));
   }
 
   const Analysis& analysis_;

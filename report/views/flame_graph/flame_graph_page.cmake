@@ -3,7 +3,7 @@
 file(READ ${DIRECTORY}/flame_graph.html page)
 file(READ ${DIRECTORY}/flame_graph.css style)
 set(code "")
-foreach(part tree shape search picture facts source header tip strip slices page)
+foreach(part tree shape search picture legend facts source code header tip strip slices page)
   file(READ ${DIRECTORY}/flame_graph_${part}.js text)
   string(APPEND code "${text}")
 endforeach()

@@ -7,6 +7,7 @@ class Page {
     this.data = data;
     this.frames = new Frames(data);
     this.sources = new Sources(data.sources);
+    this.code = new CodePanel(data.code && new KernelCode(data.code, this.sources), () => this.view.focus());
     this.hasFamilies = data.frames.family.some(family => family > 0);
     this.isCollapsed = this.hasFamilies;
     this.function = "";  // of the sandwich
@@ -106,28 +107,8 @@ class Page {
   // ---- the legend
 
   #writeLegend() {
-    const present = new Set(this.tree.kinds);
-    const own = KINDS.map(() => 0);
-    for (let i = 1; i < this.tree.size; ++i) own[this.tree.kindOf(i)] += this.tree.selfNs[i];
-    const inOrder = [...new Set([PYTHON, ...KINDS.keys()])].filter(i => present.has(i));
-    const label = make("span", "Innermost frame:", "kind");
-    label.title = "Each button shows or hides the stacks whose innermost frame is of that kind";
-    element("legend").replaceChildren(label, ...inOrder.map(i => this.#legendEntry(KINDS[i], i, own[i])));
-  }
-
-  // A switch when time is spent in the kind itself, else a mere explanation.
-  #legendEntry(kind, index, ns) {
-    const entry = make(ns > 0 ? "button" : "span", undefined, "kind");
-    const color = make("i");
-    color.style.background = this.picture.colorOf(index);
-    entry.append(color, kind.name);
-    if (ns === 0) return entry;
-    entry.dataset.kind = kind.id;
-    entry.append(make("small", timeText(ns)));
-    entry.setAttribute("aria-pressed", String(this.isShown[index]));
-    entry.title = `Show or hide stacks whose innermost frame is of the kind "${kind.name}"`;
-    entry.addEventListener("click", () => this.switchKind(index));
-    return entry;
+    const {tree, picture, isShown} = this;
+    writeLegend({tree, picture, isShown, switchKind: index => this.switchKind(index)});
   }
 
   switchKind(index) {
@@ -175,6 +156,7 @@ class Page {
   layOut() {
     element("thread").value = this.#threadOf(this.picture.zoom);
     this.ratio = window.devicePixelRatio;
+    this.height = this.view.clientHeight;
     this.panel?.strip.resize();
     element("space").style.height = `${Math.max(this.picture.fullHeight, this.view.clientHeight)}px`;
     this.picture.resize(this.view.clientWidth, this.view.clientHeight);
@@ -329,7 +311,11 @@ class Page {
   }
 
   showSource(node) {
-    writeSource(element("source"), this.sources.of(this.tree.nameOf(node), this.tree.moduleOf(node)));
+    const isKernel = this.code.show(this.tree, node);
+    const {tree} = this;
+    writeSource(element("source"), isKernel ? null : this.sources.of(tree.nameOf(node), tree.moduleOf(node)));
+    // What is shown below takes room of the picture.
+    if (this.view.clientHeight !== this.height) this.layOut();
   }
 
   showTip(node, x, y) {
@@ -480,6 +466,7 @@ class Page {
       "d": () => this.setDark(!this.isDark),
       "f": () => this.switchFamilies(),
       "i": () => this.#turn(),
+      "l": () => this.#focusCode(),
       "s": () => this.switchSandwich(),
       "v": () => this.switchColors(),
       "?": () => element("keys").showModal(),
@@ -490,6 +477,11 @@ class Page {
     event.preventDefault();
     element("search").focus();
     element("search").select();
+  }
+
+  #focusCode() {
+    if (this.code.focus()) return;
+    element("details").textContent = "Select a kernel that has samples first: click it, or use the arrow keys.";
   }
 
   // As in a browser: Enter is the next match, Shift+Enter the one before. The field keeps the keys.

@@ -17,6 +17,17 @@ class Sources {
     return plain === "" ? null : this.#lineOf(path, runs, new RegExp(`^\\s*(async\\s+)?def\\s+${plain}\\b`), 0, 24);
   }
 
+  // Those of the lines from `from` to `to` that there are, by number.
+  textsOf(path, from, to) {
+    const texts = new Map();
+    for (const {first, lines} of this.files.get(path) || []) {
+      for (let line = Math.max(from, first); line <= to && line < first + lines.length; ++line) {
+        texts.set(line, lines[line - first]);
+      }
+    }
+    return texts;
+  }
+
   // Of a kernel that a compiler has written the comment above it, which says of what it is made.
   #ofKernel(name) {
     const [, kernel] = /^\[GPU\d*_Kernel\](triton_\w+)/.exec(name) || [];

@@ -175,13 +175,16 @@ void WriteFrames(const UsedFrames& used, PageData& writer) {
   writer.Raw(",\n");
 }
 
-// Of files that frames are in; of what compilers write all, for the names of kernels lead to it.
-void WriteSources(const Model& model, const UsedFrames& used, PageData& writer) {
+// Of files that frames are in and kernels are made from; of what compilers write all, for the names
+// of kernels lead to it.
+void WriteSources(const Model& model, const UsedFrames& used, const FlameCode* code,
+                  PageData& writer) {
   std::map<std::string_view, std::vector<const SourceText*>> files;
   for (const SourceText& text : model.events.source_texts) {
     const std::string_view path = model.Text(text.path);
     const bool is_generated = path.find("/torchinductor_") != std::string_view::npos;
-    if (is_generated || used.HasModule(path)) files[path].push_back(&text);
+    const bool is_code = code != nullptr && code->HasFile(path);
+    if (is_generated || is_code || used.HasModule(path)) files[path].push_back(&text);
   }
   if (files.empty()) return;
   writer.Raw("\"sources\":{");
@@ -268,7 +271,8 @@ std::vector<FlameNode> InFlameOrder(const CallTree& tree, const FrameTable& fram
 
 void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
                          const FlameGraphOptions& options, Output& output,
-                         const FlameComparison* compared, const FlameStrip* strip) {
+                         const FlameComparison* compared, const FlameStrip* strip,
+                         const FlameCode* code) {
   const std::vector<FlameNode> nodes =
       InFlameOrder(tree, analysis.frames,
                    compared == nullptr ? std::span<const uint64_t>() : compared->before_ns);
@@ -286,19 +290,21 @@ void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
   std::vector<uint32_t> node_of_path(tree.nodes().size(), kNoNode);
   for (uint32_t i = 0; i < nodes.size(); ++i) node_of_path[nodes[i].path.value - 1] = i;
   WriteStrip(strip, StartOf(analysis.model), node_of_path, writer);
-  WriteSources(analysis.model, used, writer);
+  WriteCode(code, writer);
+  WriteSources(analysis.model, used, code, writer);
   WriteNodes(tree, nodes, used, compared, writer);
   writer.Raw("}\n");
 }
 
 namespace {
 
-void WritePage(const Analysis& analysis, const CallTree& tree, const FlameGraphOptions& options,
+void WritePage(Analysis& analysis, const CallTree& tree, const FlameGraphOptions& options,
                const FlameComparison* compared, const FlameStrip* strip, Output& output) {
   const size_t data = kFlameGraphPage.find(kFlameGraphData);
   XPU_CHECK(data != std::string_view::npos);
+  const std::optional<FlameCode> code = FlameCode::Of(analysis, tree, options.merge.kernel_names);
   output.Write(kFlameGraphPage.substr(0, data));
-  WriteFlameGraphData(analysis, tree, options, output, compared, strip);
+  WriteFlameGraphData(analysis, tree, options, output, compared, strip, code ? &*code : nullptr);
   output.Write(kFlameGraphPage.substr(data + kFlameGraphData.size()));
 }
 

@@ -16,6 +16,8 @@
 //   compared               of --slow-steps only: a text that says what is compared, as lines
 //
 //   strip                  what is above the picture (flame_graph_strip.h), or null
+//   code                   what a click on a kernel shows (flame_graph_code.h), or null
+//   sources                {path: [[first line, text], ...]}: what the capture has of files
 //
 // Columns of numbers and no objects: a capture has up to millions of nodes. No `<` is in it, so
 // that no name can end the script element around it.
@@ -29,6 +31,7 @@
 #include "report/analysis/analysis.h"
 #include "report/analysis/call_tree.h"
 #include "report/output/output.h"
+#include "report/views/flame_graph/flame_graph_code.h"
 #include "report/views/flame_graph/flame_graph_strip.h"
 #include "report/views/view.h"
 
@@ -54,10 +57,11 @@ struct FlameComparison {
   std::span<const uint64_t> before_ns;  // by path - 1
 };
 
-// `compared`, `strip`: nullptr where nothing is compared, or above the picture.
+// `compared`, `strip`, `code`: nullptr where nothing is compared, or above the picture, or no
+// kernel has samples.
 void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
                          const FlameGraphOptions& options, Output& output,
                          const FlameComparison* compared = nullptr,
-                         const FlameStrip* strip = nullptr);
+                         const FlameStrip* strip = nullptr, const FlameCode* code = nullptr);
 
 }  // namespace xpu
