@@ -28,6 +28,13 @@ std::string AbilityText(const Ability& ability);
 // Whether -p can attach to running CUDA programs. `yama_scope`: as in ObstacleToTracing.
 Ability AttachAbility(std::string_view yama_scope, uint64_t capabilities);
 
+// Whether hardware counters (--gpu-metrics) and samples of GPU code (--gpu-samples) may be read, in
+// profiling_check.cpp. `driver_parameters`: what kDriverParametersPath holds; empty: it is not
+// there.
+inline constexpr char kDriverParametersPath[] = "/proc/driver/nvidia/params";
+std::vector<Ability> ProfilingAbilities(std::string_view driver_parameters, uint64_t capabilities,
+                                        const RecordOptions& options);
+
 // The abilities of the GPU side, in gpu_check.cpp.
 std::vector<Ability> GpuAbilities(const RecordOptions& options, const Machine& machine);
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dlfcn.h>
@@ -153,6 +154,11 @@ std::vector<Ability> GpuAbilities(const RecordOptions& options, const Machine& m
   abilities.push_back(DriverAbility());
   const bool has_driver = abilities.back().state == State::kOk;
   abilities.push_back(CuptiAbility(options, has_driver));
+  auto parameters = ReadFile(kDriverParametersPath);
+  for (Ability& ability :
+       ProfilingAbilities(parameters.ok() ? *parameters : "", machine.capabilities, options)) {
+    abilities.push_back(std::move(ability));
+  }
   return abilities;
 }
 

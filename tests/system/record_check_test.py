@@ -180,6 +180,36 @@ def test_a_part_that_is_not_recorded_is_not_checked():
             expect(name, name in text, False)
 
 
+def test_profiling_is_kept_to_root():
+    require()
+    with Workspace() as work:
+        # As seen where there is a driver, which is nowhere else.
+        parameters = work.file("params", "RmProfilingAdminOnly: 1\n")
+        driver = ["unshare", "--mount", "sh", "-ec", f"""mount -t tmpfs none /proc/driver
+            mkdir -p /proc/driver/nvidia && cp {parameters} /proc/driver/nvidia/params
+            exec "$@\"""", "sh"]
+
+        def check(*command):
+            return subprocess.run([*driver, *command], capture_output=True, text=True,
+                                  cwd=work.path, timeout=PATIENCE_S)
+        result = check(recorder(), "--check", "--gpu-samples", "--gpu-metrics")
+        for name in ("GPU counters", "GPU code samples"):
+            expect_in(name, f"ok       {name}: allowed, with CAP_SYS_ADMIN", line(result, name))
+        program = readable_copy(work)
+        nobody = ["setpriv", f"--reuid={NOBODY['user']}", "--clear-groups", program]
+        result = check(*nobody, "--check", "--gpu-samples")
+        refused = "the driver keeps them to root (NVreg_RestrictProfilingToAdminUsers=1)"
+        expect_in("counters", f"absent   GPU counters: {refused}", line(result, "GPU counters"))
+        expect_in("samples", f"missing  GPU code samples: {refused}",
+                  line(result, "GPU code samples"))
+        expect_in("hint", "NVreg_RestrictProfilingToAdminUsers=0", line(result, "GPU counters"))
+        expect("status", result.returncode, 1)
+        work.file("params", "RmProfilingAdminOnly: 0\n")
+        result = check(*nobody, "--check", "--gpu-samples")
+        expect_in("for all", "ok       GPU code samples: allowed to all users",
+                  line(result, "GPU code samples"))
+
+
 def test_no_cpu_events():
     require()
     with Workspace() as work:

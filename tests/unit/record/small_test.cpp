@@ -344,6 +344,36 @@ TEST(Check, AttachingNeedsWhatYamaAsksFor) {
   EXPECT_EQ(AttachAbility("3\n", kMayTrace).state, State::kAbsent);
 }
 
+TEST(Check, ProfilingNeedsRootWhereTheDriverSaysSo) {
+  constexpr uint64_t kAdmin = uint64_t{1} << kCapSysAdmin;
+  constexpr char kRestricted[] = "ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 1\nX: 0\n";
+  constexpr char kOpen[] = "RmProfilingAdminOnly: 0\n";
+  using State = Ability::State;
+  RecordOptions options;
+  const auto states = [&](const char* parameters, uint64_t capabilities) {
+    const auto abilities = ProfilingAbilities(parameters, capabilities, options);
+    return std::pair(abilities.at(0).state, abilities.at(1).state);
+  };
+  EXPECT_EQ(states(kOpen, 0), std::pair(State::kOk, State::kOk));
+  EXPECT_EQ(states(kRestricted, kAdmin), std::pair(State::kOk, State::kOk));
+  EXPECT_EQ(states(kRestricted, 0), std::pair(State::kAbsent, State::kAbsent));
+  EXPECT_NE(ProfilingAbilities(kRestricted, 0, options)
+                .at(0)
+                .hint.find("NVreg_RestrictProfilingToAdminUsers=0"),
+            std::string::npos);
+  for (const char* unknown : {"", "RmProfilingAdminOnly", "RmProfilingAdminOnly:\n"}) {
+    EXPECT_EQ(states(unknown, kAdmin), std::pair(State::kAbsent, State::kAbsent)) << unknown;
+  }
+  options.gpu_metrics.counters = true;
+  EXPECT_EQ(states(kRestricted, 0), std::pair(State::kMissing, State::kAbsent));
+  options.gpu_samples.is_on = true;
+  EXPECT_EQ(states(kRestricted, 0), std::pair(State::kMissing, State::kMissing));
+  // The program takes the samples, without root's rights.
+  options.user = "nobody";
+  EXPECT_EQ(states(kRestricted, kAdmin), std::pair(State::kOk, State::kMissing));
+  EXPECT_EQ(states(kOpen, kAdmin), std::pair(State::kOk, State::kOk));
+}
+
 TEST(Check, Lines) {
   EXPECT_EQ(AbilityText({"kernel", Ability::State::kOk, "6.18", ""}), "ok       kernel: 6.18\n");
   EXPECT_EQ(AbilityText({"x", Ability::State::kMissing, "no x", "get x"}),
