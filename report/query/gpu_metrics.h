@@ -43,6 +43,11 @@ struct ThrottleTime {
   bool is_thermal = false;
 };
 
+// Whether something held the clocks down: not that there was nothing to do.
+constexpr bool IsThrottled(uint64_t throttle_reasons) {
+  return (throttle_reasons & ~uint64_t{1}) != 0;
+}
+
 // What NVML reported about one GPU.
 struct GpuConditions {
   MeasuredGpu gpu;

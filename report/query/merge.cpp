@@ -276,8 +276,12 @@ void Merge::AddWork() {
     const PathId path = groups_.OfWork(work, tree_.Child(paths_.OfWork(work), leaves_.Of(work)));
     const bool in_parts = work.kind == WorkKind::kKernel && parts.Take(work, path);
     if (!in_parts) tree_.Add(path, work.duration_ns);
-    if (sliced_ == nullptr || work.launch == GpuWork::kNoLaunch) continue;
     // Slices end at the kernel: how its samples divide within one is not known.
+    if (sliced_ != nullptr && sliced_->is_by_time()) {
+      sliced_->AddSpan(work.start_ns, work.duration_ns, path);
+      continue;
+    }
+    if (sliced_ == nullptr || work.launch == GpuWork::kNoLaunch) continue;
     const Launch& launch = analysis_.correlation.launches[work.launch];
     sliced_->Add(launch.pid, launch.start_ns, path, work.duration_ns, 1);
   }

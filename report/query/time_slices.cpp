@@ -26,6 +26,27 @@ void SlicedTimes::Add(uint32_t pid, uint64_t time_ns, PathId path, uint64_t ns, 
   if (parts_.size() > limits_.parts) JoinNeighbors();
 }
 
+SlicedTimes SlicedTimes::ByTime(TimeSlices slices, Limits limits) {
+  const auto count = static_cast<uint32_t>(slices.size());
+  SlicedTimes made({std::move(slices)}, {}, count, limits);
+  made.is_by_time_ = true;
+  return made;
+}
+
+void SlicedTimes::AddSpan(uint64_t begin_ns, uint64_t ns, PathId path) {
+  if (is_full_ || all_.empty()) return;
+  const TimeSlices& slices = all_.front();
+  const uint64_t end_ns = AddSaturated(begin_ns, ns);
+  auto slice = std::partition_point(slices.begin(), slices.end(),
+                                    [&](const TimeSlice& each) { return each.end_ns <= begin_ns; });
+  uint64_t count = 1;  // in the first one
+  for (; slice != slices.end() && slice->begin_ns < end_ns && !is_full_; ++slice) {
+    const uint64_t part_ns = std::min(end_ns, slice->end_ns) - std::max(begin_ns, slice->begin_ns);
+    AddPart({slice->number >> shift_, path, part_ns, std::exchange(count, 0)});
+    if (parts_.size() > limits_.parts) JoinNeighbors();
+  }
+}
+
 void SlicedTimes::AddPart(const Part& part) {
   PartId& id = ids_[uint64_t{part.slice} << 32 | part.path.value];
   if (!id) {

@@ -37,8 +37,14 @@ class SlicedTimes {
   SlicedTimes(std::vector<TimeSlices> all, std::map<uint32_t, size_t> of_process, uint32_t count)
       : SlicedTimes(std::move(all), std::move(of_process), count, Limits()) {}
 
+  // Of all processes alike; GPU work is in the slices in which it ran, whenever it was launched.
+  static SlicedTimes ByTime(TimeSlices slices, Limits limits);
+  bool is_by_time() const { return is_by_time_; }
+
   // What happens outside all slices is left out.
   void Add(uint32_t pid, uint64_t time_ns, PathId path, uint64_t ns, uint64_t count);
+  // Divides what took that time over the slices.
+  void AddSpan(uint64_t begin_ns, uint64_t ns, PathId path);
   void Multiply(uint64_t times);
 
   struct Part {
@@ -63,6 +69,7 @@ class SlicedTimes {
   const Limits limits_;
   uint32_t shift_ = 0;
   bool is_full_ = false;
+  bool is_by_time_ = false;
   std::vector<Part> parts_;  // by id - 1
   FlatMap<PartId> ids_;      // by slice and path
 };

@@ -13,8 +13,9 @@
 //                    first: the number of the slice that the first bar is, the next bar being the
 //                    next slice; null: the bars cannot be chosen
 //     choice         null: no bar can be chosen; otherwise {what, text, first, each, size: [...],
-//                    node: [...], ns: [...], count: [...]}: the slices of the tree; what: "step";
-//                    text: how they were found; each: how many steps a slice has, the first one
+//                    node: [...], ns: [...], count: [...]}: the slices of the tree; what:
+//                    "step" or "part"; text: how they were found; each: how many steps or parts a
+//                    slice has, the first one
 //                    being the step of number `first`; size: how many nodes have time in each
 //                    slice, and then of these, one slice after the other, the index of the node,
 //                    less that of the one before it in the slice, and its own time and count there

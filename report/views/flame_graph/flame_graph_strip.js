@@ -2,13 +2,17 @@
 // nothing of the tree: who owns it learns which slices are chosen.
 
 const LANE = 30;      // pixels, with the gap below
+const LOW_LANE = 17;  // of values that are not times: there are many
 const LANE_GAP = 4;
+const NAMES = 190;    // their names, left of the bars
 
 class Lane {
   constructor({name, unit, top, first, gap, length, value}) {
     this.name = name;
     this.unit = unit;
     this.first = first;  // null: its bars cannot be chosen
+    this.isLow = unit !== "ns";
+    this.height = this.isLow ? LOW_LANE : LANE;
     this.size = gap.length;
     this.starts = new Float64Array(this.size);
     this.ends = new Float64Array(this.size);
@@ -47,6 +51,12 @@ class Strip {
     this.fromNs = fromNs;
     this.toNs = Math.max(toNs, fromNs + 1);
     this.lanes = lanes.map(lane => new Lane(lane));
+    this.height = 0;
+    for (const lane of this.lanes) {
+      lane.y = this.height;
+      this.height += lane.height;
+    }
+    this.left = this.lanes.some(lane => lane.isLow) ? NAMES : 0;
     const choosable = this.lanes.filter(({first}) => first !== null);
     this.firstSlice = Math.min(...choosable.map(({first}) => first));
     this.lastSlice = Math.max(...choosable.map(({first, size}) => first + size - 1));
@@ -58,8 +68,6 @@ class Strip {
     this.tellPointed = pointed;
     this.#listen();
   }
-
-  get height() { return this.lanes.length * LANE; }
 
   resize() {
     const ratio = window.devicePixelRatio || 1;
@@ -100,24 +108,43 @@ class Strip {
 
   // ---- places
 
-  #xOf(ns) { return (ns - this.fromNs) / (this.toNs - this.fromNs) * this.width; }
-  #nsOf(x) { return this.fromNs + x / this.width * (this.toNs - this.fromNs); }
+  get #nsPerPixel() { return (this.toNs - this.fromNs) / Math.max(1, this.width - this.left); }
+  #xOf(ns) { return this.left + (ns - this.fromNs) / this.#nsPerPixel; }
+  #nsOf(x) { return this.fromNs + (x - this.left) * this.#nsPerPixel; }
+  #barAt(lane, x) { return lane.largestIn(this.#nsOf(Math.floor(x)), this.#nsOf(Math.floor(x) + 1)); }
   // The lane and bar at a place; bar -1: none. Of bars narrower than a pixel the largest.
   at(x, y) {
-    const lane = this.lanes[Math.min(this.lanes.length - 1, Math.max(0, Math.floor(y / LANE)))];
-    return {lane, bar: lane.largestIn(this.#nsOf(Math.floor(x)), this.#nsOf(Math.floor(x) + 1))};
+    const lane = this.lanes.find(each => y < each.y + each.height) || this.lanes[this.lanes.length - 1];
+    return {lane, bar: x < this.left ? -1 : this.#barAt(lane, x)};
   }
   boxOf(lane, bar) {
     const left = this.#xOf(lane.starts[bar]);
-    const height = Math.max(1, (LANE - LANE_GAP) * Math.min(1, lane.values[bar] / lane.top));
+    const height = Math.max(1, (lane.height - LANE_GAP) * Math.min(1, lane.values[bar] / lane.top));
     return {
-      x: left, y: this.lanes.indexOf(lane) * LANE + LANE - LANE_GAP - height,
+      x: left, y: lane.y + lane.height - LANE_GAP - height,
       width: Math.max(1, this.#xOf(lane.ends[bar]) - left), height,
     };
   }
+  // Where the bars of a lane cannot be chosen, what can be at that time.
   #sliceAt(x, y) {
-    const {lane, bar} = this.at(x, y);
-    return bar < 0 || lane.first === null ? null : lane.sliceOf(bar);
+    if (x < this.left) return null;
+    const lane = [this.at(x, y).lane, ...this.lanes].find(({first}) => first !== null);
+    const bar = lane ? this.#barAt(lane, x) : -1;
+    return bar < 0 ? null : lane.sliceOf(bar);
+  }
+  // The time of what is chosen; null: nothing is.
+  #chosenSpan() {
+    if (this.choice === null) return null;
+    const [first, last] = this.choice;
+    const span = [Infinity, -Infinity];
+    for (const lane of this.lanes) {
+      if (lane.first === null) continue;
+      const from = Math.max(0, first - lane.first), to = Math.min(lane.size - 1, last - lane.first);
+      if (from > to) continue;
+      span[0] = Math.min(span[0], lane.starts[from]);
+      span[1] = Math.max(span[1], lane.ends[to]);
+    }
+    return span;
   }
 
   // ---- drawing
@@ -127,32 +154,58 @@ class Strip {
     const {context, theme} = this;
     context.fillStyle = theme.page;
     context.fillRect(0, 0, this.width, this.height);
-    for (const lane of this.lanes) this.#drawLane(lane);
+    const span = this.#chosenSpan();
+    for (const lane of this.lanes) {
+      this.#drawLane(lane, span);
+      if (this.left > 0) this.#drawName(lane);
+    }
   }
 
   // Of the bars that begin in one pixel the largest is drawn; chosen ones over the others.
-  #drawLane(lane) {
+  #drawLane(lane, span) {
+    const isOfChoice = bar => lane.first !== null ? this.#isChosen(lane.sliceOf(bar))
+      : span !== null && lane.starts[bar] < span[1] && lane.ends[bar] > span[0];
     for (const isChosen of [false, true]) {
       this.context.fillStyle = this.#colorOf(lane, isChosen);
       for (let i = 0; i < lane.size;) {
         const pixel = Math.floor(this.#xOf(lane.starts[i]));
         let largest = -1;
         for (; i < lane.size && Math.floor(this.#xOf(lane.starts[i])) === pixel; ++i) {
-          const counts = isChosen === (lane.first !== null && this.#isChosen(lane.sliceOf(i)));
-          if (counts && (largest < 0 || lane.values[i] > lane.values[largest])) largest = i;
+          if (isChosen === isOfChoice(i) && (largest < 0 || lane.values[i] > lane.values[largest])) largest = i;
         }
         if (largest < 0) continue;
         const {x, y, width, height} = this.boxOf(lane, largest);
-        this.context.fillRect(x, y, width > 4 ? width - 1 : width, height);
+        if (lane.isLow) {  // without seams between them
+          this.context.fillRect(Math.floor(x), y, Math.ceil(x + width) - Math.floor(x), height);
+        } else {
+          this.context.fillRect(x, y, width > 4 ? width - 1 : width, height);
+        }
       }
     }
+  }
+
+  // With what a full bar is.
+  #drawName(lane) {
+    const {context, theme} = this;
+    const unit = lane.isLow ? `${Math.round(lane.top).toLocaleString("en")} ${lane.unit}` : "";
+    const y = lane.y + (lane.height - LANE_GAP) / 2;
+    context.font = FONT;
+    context.textBaseline = "middle";
+    context.fillStyle = theme.text;
+    const room = this.left - 12 - (unit ? context.measureText(unit).width : 0);
+    context.textAlign = "left";
+    context.fillText(shortened(context, lane.name, room), 0, y);
+    context.textAlign = "right";
+    context.fillText(unit, this.left - 6, y);
+    context.textAlign = "left";
   }
 
   #colorOf(lane, isChosen) {
     const {kinds, found, dust} = this.theme;
     if (isChosen) return found;
-    if (lane.first !== null && this.choice !== null) return dust;
-    const [hue, saturation, lightness] = kinds[lane.first === null ? "gpu" : "api"];
+    if (this.choice !== null) return dust;
+    const kind = / throttled/.test(lane.name) ? "pending" : lane.isLow ? "gpu" : "api";
+    const [hue, saturation, lightness] = kinds[kind];
     return `hsl(${hue} ${saturation}% ${lightness}%)`;
   }
 
@@ -183,7 +236,7 @@ class Strip {
     const {lane, bar} = this.at(event.offsetX, event.offsetY);
     if (bar < 0) this.tellPointed(); else this.tellPointed(lane, bar, event);
     if (!this.isPressed) return;
-    this.setChoice(this.#span(bar < 0 || lane.first === null ? null : lane.sliceOf(bar)));
+    this.setChoice(this.#span(this.#sliceAt(event.offsetX, event.offsetY)));
   }
 
   // A click on what is chosen alone is for all again.
@@ -211,4 +264,11 @@ class Strip {
     if (!event.shiftKey || this.anchor === null) this.anchor = event.shiftKey ? first : slice;
     this.#choose(this.#span(slice));
   }
+}
+
+// As much of a text as there is room for.
+function shortened(context, text, room) {
+  if (context.measureText(text).width <= room) return text;
+  const length = firstOf(text.length, n => context.measureText(`${text.slice(0, n)}…`).width > room);
+  return `${text.slice(0, Math.max(0, length - 1))}…`;
 }

@@ -17,6 +17,7 @@
 #include "report/model/saturated.h"
 #include "report/query/ledger.h"
 #include "report/query/time_slices.h"
+#include "report/views/flame_graph/flame_graph_gpus.h"
 #include "report/views/flame_graph/flame_graph_strip.h"
 #include "report/views/flame_graph/page_data.h"
 #include "report/views/no_stacks.h"
@@ -316,15 +317,20 @@ void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Outpu
   std::vector<StepSeries> steps;
   if (TakesSlices(merge.mode)) steps = FindSteps(analysis, options.critical.steps);
   std::erase_if(steps, [](const StepSeries& series) { return !IsCredible(series); });
-  SlicedTimes sliced = SliceBySteps(analysis, steps);
+  // Where there are no steps to choose, spans of the GPUs' time are.
+  const bool has_parts = steps.empty() && merge.mode != MergeMode::kMemory;
+  const TimeSlices parts = has_parts ? PartsOfGpuTime(analysis) : TimeSlices();
+  SlicedTimes sliced = parts.empty() ? SliceBySteps(analysis, steps) : SliceByParts(parts);
   const CallTree tree =
       merge.mode == MergeMode::kCritical
           ? BuildCriticalTree(analysis, options.critical, merge.kernel_names, merge.paths)
-          : BuildCallTree(analysis, merge, &sliced);
+          : BuildCallTree(analysis, merge, TakesSlices(merge.mode) ? &sliced : nullptr);
   notes += LeftOutText(analysis, options.merge) + EstimateText(analysis);
   if (tree.nodes().empty()) notes += WhyNoStacks(analysis, options.merge.mode);
-  const std::optional<FlameStrip> strip =
-      StripOfSteps(analysis, options.critical.steps, steps, sliced);
+  std::optional<FlameStrip> strip =
+      parts.empty() ? StripOfSteps(analysis, options.critical.steps, steps, sliced)
+                    : StripOfParts(analysis, parts, sliced);
+  if (strip && parts.empty()) AddGpuLanes(analysis, *strip);
   WritePage(analysis, tree, options, nullptr, strip ? &*strip : nullptr, output);
 }
 

@@ -218,10 +218,8 @@ void Counters::WriteConditions() {
           [](const GpuState& one) { return double(one.temperature); });
     write(gpu, all, "memory used", "MB",
           [](const GpuState& one) { return static_cast<double>(one.memory_used_bytes) / 1e6; });
-    // Not the bit that says that there is nothing to do.
-    write(gpu, all, "throttled", "0 or 1", [](const GpuState& one) {
-      return (one.throttle_reasons & ~uint64_t{1}) == 0 ? 0.0 : 1.0;
-    });
+    write(gpu, all, "throttled", "0 or 1",
+          [](const GpuState& one) { return IsThrottled(one.throttle_reasons) ? 1.0 : 0.0; });
   }
 }
 

@@ -1,0 +1,317 @@
+#include "report/views/flame_graph/flame_graph_gpus.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "format/base/counted.h"
+#include "format/base/text.h"
+#include "report/model/recorded_time.h"
+#include "report/model/saturated.h"
+#include "report/output/text.h"
+#include "report/query/gpu_busy.h"
+#include "report/query/gpu_metrics.h"
+
+namespace xpu {
+namespace {
+
+// As many bars as a picture has room for; a page is not to become large by them.
+constexpr uint64_t kParts = 240;
+constexpr SlicedTimes::Limits kLimits{.parts = size_t{1} << 17, .slices = kParts};
+// Lanes of more GPUs would leave no room for the graph.
+constexpr size_t kMostGpus = 4;
+// How long a value of NVML is taken to hold: ten come in a second, and a recording may pause.
+constexpr uint64_t kLongestStateNs = 1'000'000'000;
+constexpr uint64_t kUsualStateNs = 100'000'000;
+// No recording has later times; damaged captures may.
+constexpr uint64_t kLatestNs = UINT64_MAX / 4;
+
+struct Span {
+  uint64_t from_ns = UINT64_MAX;
+  uint64_t to_ns = 0;
+
+  void Add(uint64_t begin_ns, uint64_t end_ns) {
+    from_ns = std::min(from_ns, begin_ns);
+    to_ns = std::max(to_ns, end_ns);
+  }
+};
+
+// A value over time, by equal bins.
+class Bins {
+ public:
+  Bins(uint64_t from_ns, uint64_t bin_ns, size_t count)
+      : from_ns_(from_ns), bin_ns_(bin_ns), sums_(count), weights_(count) {}
+
+  // `value` holds from one time to the other.
+  void Add(uint64_t begin_ns, uint64_t end_ns, double value) {
+    begin_ns = std::max(begin_ns, from_ns_);
+    end_ns = std::min(end_ns, from_ns_ + bin_ns_ * sums_.size());
+    while (begin_ns < end_ns) {
+      const size_t bin = (begin_ns - from_ns_) / bin_ns_;
+      const uint64_t until_ns = std::min(end_ns, from_ns_ + (bin + 1) * bin_ns_);
+      const auto length = static_cast<double>(until_ns - begin_ns);
+      sums_[bin] += value * length;
+      weights_[bin] += length;
+      is_empty_ = false;
+      begin_ns = until_ns;
+    }
+  }
+
+  bool is_empty() const { return is_empty_; }
+  // Of the time in which there is a value; 0 where there is none.
+  std::vector<double> Means() const {
+    std::vector<double> means(sums_.size());
+    for (size_t i = 0; i < means.size(); ++i) {
+      if (weights_[i] > 0) means[i] = sums_[i] / weights_[i];
+    }
+    return means;
+  }
+  // Of all time: what is not there counts as 0.
+  std::vector<double> Shares() const {
+    std::vector<double> shares = sums_;
+    for (double& share : shares) share /= static_cast<double>(bin_ns_);
+    return shares;
+  }
+
+ private:
+  uint64_t from_ns_;
+  uint64_t bin_ns_;
+  std::vector<double> sums_;
+  std::vector<double> weights_;
+  bool is_empty_ = true;
+};
+
+// Which GPUs are shown, by their number.
+std::vector<GpuConditions> ShownGpus(const Analysis& analysis) {
+  std::vector<GpuConditions> gpus = FindGpuConditions(analysis);
+  std::erase_if(gpus, [](const GpuConditions& one) { return !one.gpu.number; });
+  return gpus;
+}
+
+class GpuLanes {
+ public:
+  GpuLanes(const Analysis& analysis, uint64_t from_ns, uint64_t bin_ns, size_t count)
+      : analysis_(analysis), from_ns_(from_ns), bin_ns_(bin_ns), count_(count) {}
+
+  // How many GPUs have no room.
+  size_t Add(FlameStrip& strip, std::optional<uint32_t> first_slice) {
+    const std::vector<GpuBusy> busy = FindGpuBusy(analysis_);
+    std::map<uint32_t, GpuConditions> gpus;
+    for (GpuConditions& one : ShownGpus(analysis_)) gpus[*one.gpu.number] = std::move(one);
+    for (const GpuBusy& one : busy) gpus[one.gpu];
+    size_t shown = 0;
+    for (const auto& [number, conditions] : gpus) {
+      if (shown++ == kMostGpus) break;
+      const size_t first_lane = strip.lanes.size();
+      for (const GpuBusy& one : busy) {
+        if (one.gpu == number) AddBusy(one, strip);
+      }
+      AddCounters(number, strip);
+      AddConditions(number, conditions, strip);
+      for (size_t i = first_lane; i < strip.lanes.size(); ++i) {
+        strip.lanes[i].name = Format("GPU {} {}", number, strip.lanes[i].name);
+        strip.lanes[i].first_slice = first_slice;
+      }
+    }
+    return gpus.size() - std::min(gpus.size(), kMostGpus);
+  }
+
+ private:
+  Bins NewBins() const { return {from_ns_, bin_ns_, count_}; }
+
+  void AddLane(std::string name, std::string unit, std::vector<double> values, double top,
+               FlameStrip& strip) const {
+    StripLane lane{.name = std::move(name),
+                   .unit = std::move(unit),
+                   .bars = {},
+                   .values = std::move(values),
+                   .top = top};
+    for (size_t i = 0; i < count_; ++i) {
+      lane.bars.push_back({from_ns_ + i * bin_ns_, from_ns_ + (i + 1) * bin_ns_});
+    }
+    if (lane.top <= 0) lane.top = *std::max_element(lane.values.begin(), lane.values.end());
+    strip.lanes.push_back(std::move(lane));
+  }
+
+  void AddBusy(const GpuBusy& gpu, FlameStrip& strip) const {
+    Bins bins = NewBins();
+    for (const BusySpan& span : gpu.spans) bins.Add(span.start_ns, span.end_ns, 100);
+    AddLane("busy", "%", bins.Shares(), 100, strip);
+  }
+
+  // Those that say how well a GPU is used.
+  void AddCounters(uint32_t number, FlameStrip& strip) const {
+    struct Shown {
+      std::string_view lane;
+      std::vector<std::string_view> metrics;  // added up
+    };
+    const Shown all[] = {{"SM active", {"sm_active"}},
+                         {"tensor cores", {"tensor_active"}},
+                         {"DRAM", {"dram_read", "dram_write"}}};
+    for (const Shown& shown : all) AddCounter(number, shown.lane, shown.metrics, strip);
+  }
+
+  void AddCounter(uint32_t number, std::string_view lane,
+                  const std::vector<std::string_view>& names, FlameStrip& strip) const {
+    std::map<uint32_t, std::pair<MetricInfo, Bins>> wanted;  // by metric
+    const std::map<uint32_t, MetricInfo> infos = MetricInfos(analysis_);
+    for (const GpuMetric& metric : analysis_.model.events.gpu_metrics) {
+      const auto info = infos.find(metric.metric);
+      if (info == infos.end() || analysis_.gpus.NumberOf(metric.gpu) != number) continue;
+      if (std::find(names.begin(), names.end(), info->second.name) == names.end()) continue;
+      wanted.try_emplace(metric.metric, info->second, NewBins());
+    }
+    if (wanted.empty()) return;
+    for (const GpuMetricSample& event : analysis_.GpuMetricSamples()) {
+      if (analysis_.gpus.NumberOf(event.gpu) != number) continue;
+      const CounterSample sample = SampleOf(analysis_, event);
+      for (size_t i = 0; i < sample.values.size() && sample.end_ns > sample.start_ns; ++i) {
+        const auto of = wanted.find(sample.first_metric + static_cast<uint32_t>(i));
+        if (of == wanted.end()) continue;
+        auto& [info, bins] = of->second;
+        const double value = static_cast<double>(sample.values[i]) * info.factor;
+        const auto length = static_cast<double>(sample.end_ns - sample.start_ns);
+        bins.Add(sample.start_ns, sample.end_ns, info.is_bytes ? value / length : value);
+      }
+    }
+    std::vector<double> sums(count_);
+    bool is_share = true;  // of a peak that is known
+    bool is_empty = true;
+    for (const auto& [metric, of] : wanted) {
+      const auto& [info, bins] = of;
+      const bool has_peak = info.is_bytes && info.peak_per_ns > 0;
+      if (info.is_bytes && !has_peak) is_share = false;
+      is_empty = is_empty && bins.is_empty();
+    }
+    if (is_empty) return;
+    for (const auto& [metric, of] : wanted) {
+      const auto& [info, bins] = of;
+      const std::vector<double> means = bins.Means();
+      const double factor = info.is_bytes && is_share ? 100 / info.peak_per_ns : 1;
+      for (size_t i = 0; i < count_; ++i) sums[i] += means[i] * factor;
+    }
+    // Bytes in a nanosecond are GB in a second.
+    AddLane(std::string(lane), is_share ? "%" : "GB/s", std::move(sums), is_share ? 100 : 0, strip);
+  }
+
+  void AddConditions(uint32_t number, const GpuConditions& conditions, FlameStrip& strip) const {
+    std::vector<GpuState> states;
+    for (const GpuState& state : analysis_.GpuStates()) {
+      if (analysis_.gpus.NumberOf(state.gpu) == number) states.push_back(state);
+    }
+    const GpuDevice* device = conditions.gpu.device;
+    const double power_limit = device == nullptr ? 0 : device->power_limit / 1e3;
+    const double top_clock = device == nullptr ? 0 : device->max_sm_clock;
+    AddState(
+        "power", "W", states, power_limit, [](const GpuState& one) { return one.power / 1e3; },
+        strip);
+    AddState(
+        "SM clock", "MHz", states, top_clock,
+        [](const GpuState& one) { return static_cast<double>(one.sm_clock); }, strip);
+    AddState(
+        ThrottleName(conditions), "%", states, 100,
+        [](const GpuState& one) { return IsThrottled(one.throttle_reasons) ? 100.0 : 0.0; }, strip);
+  }
+
+  // With what mostly held the clock down.
+  static std::string ThrottleName(const GpuConditions& conditions) {
+    const ThrottleTime* most = nullptr;
+    for (const ThrottleTime& time : conditions.throttled) {
+      if (time.is_idle || time.samples == 0) continue;
+      if (most == nullptr || time.samples > most->samples) most = &time;
+    }
+    return most == nullptr ? "throttled" : Format("throttled: {}", most->reason);
+  }
+
+  // Nothing where all values are 0: not known, or none.
+  void AddState(std::string name, std::string unit, const std::vector<GpuState>& states, double top,
+                const std::function<double(const GpuState&)>& value_of, FlameStrip& strip) const {
+    const bool has_any = std::any_of(states.begin(), states.end(),
+                                     [&](const GpuState& one) { return value_of(one) > 0; });
+    if (!has_any) return;
+    Bins bins = NewBins();
+    for (size_t i = 0; i < states.size(); ++i) {
+      const uint64_t begin_ns = states[i].time_ns;
+      const bool is_last = i + 1 == states.size();
+      const uint64_t next_ns = is_last ? begin_ns + kUsualStateNs : states[i + 1].time_ns;
+      const bool is_long = next_ns < begin_ns || next_ns - begin_ns > kLongestStateNs;
+      bins.Add(begin_ns, is_long ? begin_ns + kUsualStateNs : next_ns, value_of(states[i]));
+    }
+    if (!bins.is_empty()) AddLane(std::move(name), std::move(unit), bins.Means(), top, strip);
+  }
+
+  const Analysis& analysis_;
+  const uint64_t from_ns_;
+  const uint64_t bin_ns_;
+  const size_t count_;
+};
+
+}  // namespace
+
+TimeSlices PartsOfGpuTime(const Analysis& analysis) {
+  Span span;
+  for (const GpuState& state : analysis.GpuStates()) {
+    if (analysis.gpus.NumberOf(state.gpu)) span.Add(state.time_ns, state.time_ns);
+  }
+  for (const GpuMetricSample& event : analysis.GpuMetricSamples()) {
+    if (!analysis.gpus.NumberOf(event.gpu)) continue;
+    const CounterSample sample = SampleOf(analysis, event);
+    span.Add(sample.start_ns, sample.end_ns);
+  }
+  if (span.to_ns == 0) return {};
+  for (const GpuBusy& gpu : FindGpuBusy(analysis)) {
+    if (!gpu.spans.empty()) span.Add(gpu.spans.front().start_ns, gpu.spans.back().end_ns);
+  }
+  // Counters are sampled for a while before the recording begins and after its end.
+  const uint64_t start_ns = StartOf(analysis.model);
+  span.from_ns = std::max(span.from_ns, start_ns);
+  if (const uint64_t run_ns = RunTimeNs(analysis.model); run_ns > 0) {
+    span.to_ns = std::min(span.to_ns, AddSaturated(start_ns, run_ns));
+  }
+  if (span.to_ns <= span.from_ns || span.to_ns > kLatestNs) return {};
+  TimeSlices parts;
+  const uint64_t part_ns = (span.to_ns - span.from_ns) / kParts + 1;
+  for (uint64_t begin_ns = span.from_ns; begin_ns < span.to_ns; begin_ns += part_ns) {
+    parts.push_back({begin_ns, begin_ns + part_ns, static_cast<uint32_t>(parts.size())});
+  }
+  return parts;
+}
+
+SlicedTimes SliceByParts(const TimeSlices& parts) { return SlicedTimes::ByTime(parts, kLimits); }
+
+FlameStrip StripOfParts(const Analysis& analysis, const TimeSlices& parts,
+                        const SlicedTimes& sliced) {
+  FlameStrip strip{.from_ns = parts.front().begin_ns, .to_ns = parts.back().end_ns, .lanes = {}};
+  strip.parts = sliced.Parts();
+  strip.each = sliced.each();
+  const bool can_choose = !strip.parts.empty();
+  const uint64_t bin_ns = (parts.front().end_ns - parts.front().begin_ns) * strip.each;
+  const size_t count = (parts.size() + strip.each - 1) / strip.each;
+  GpuLanes lanes(analysis, strip.from_ns, bin_ns, count);
+  const size_t left_out = lanes.Add(strip, can_choose ? std::optional<uint32_t>(0) : std::nullopt);
+  strip.to_ns = strip.from_ns + bin_ns * count;
+  if (!can_choose) return strip;
+  strip.what = "part";
+  strip.slices = static_cast<uint32_t>(count);
+  strip.text = Format("the time of the GPUs in {} parts of {}", parts.size(),
+                      HumanDuration(bin_ns / strip.each));
+  if (left_out > 0)
+    AppendFormat(strip.text, "; {} not shown", Counted(left_out, "more GPU is", "more GPUs are"));
+  return strip;
+}
+
+void AddGpuLanes(const Analysis& analysis, FlameStrip& strip) {
+  if (PartsOfGpuTime(analysis).empty()) return;
+  if (strip.to_ns <= strip.from_ns || strip.to_ns > kLatestNs) return;
+  const uint64_t bin_ns = (strip.to_ns - strip.from_ns) / kParts + 1;
+  const size_t count = (strip.to_ns - strip.from_ns + bin_ns - 1) / bin_ns;
+  GpuLanes lanes(analysis, strip.from_ns, bin_ns, count);
+  const size_t left_out = lanes.Add(strip, std::nullopt);
+  if (left_out > 0)
+    AppendFormat(strip.text, "; {} not shown", Counted(left_out, "more GPU is", "more GPUs are"));
+}
+
+}  // namespace xpu
