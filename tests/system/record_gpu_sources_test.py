@@ -97,7 +97,7 @@ def test_each_part_has_its_text():
     with Workspace() as work:
         source = work.file("kernel.cu", TEXT)
         record_samples(work, *SOURCES, "--rotate-size", "1M", cubin=cubin_of(work, [(source, 60)]),
-                       program=("stall_kernels", "--launches", 130_000, "--scale", 1))
+                       program=("stall_kernels", "--launches", 260_000, "--scale", 1))
         os.unlink(source)
         # On a busy machine samples come in a later part than their kernels.
         shown = [text for part in sorted(work.path.glob("*.xpu"))
