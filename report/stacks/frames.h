@@ -53,6 +53,7 @@ struct NamedFrame {
   std::string module;         // the file's last path part, of Python its path; may be empty
   std::string place = {};     // "+0x12", " app.cpp:123", both, or nothing; of Python ":123"
   ModuleId nameless_in = {};  // the file that could have named it and did not
+  std::string source = {};    // the whole path of the file in `place`, of native code
 
   bool IsNative() const { return origin == FrameOrigin::kUser || origin == FrameOrigin::kKernel; }
   bool IsFunction() const { return IsNative() || origin == FrameOrigin::kPython; }

@@ -272,6 +272,7 @@ FrameId StackResolver::NameFunction(const CodeFrame& function, NamedFrame frame,
   }
   if (places_.lines && !function.file.empty()) {
     frame.place += Format(" {}:{}", ModuleName(function.file), function.line);
+    frame.source = function.file;
   }
   return frames_.Intern(frame);
 }

@@ -83,6 +83,26 @@ def test_none_by_default():
                False)
 
 
+def check_click(browser, work, name, wanted, *options):
+    """The source of the widest frame whose name begins so."""
+    graph = Graph(browser, work.file("capture.xpu"), work.path, "--mode", "cpu", *options)
+    graph.show_all_frames()
+    node = graph.run("""(() => {
+        const {tree} = flameGraph;
+        let widest = 0;
+        for (let i = 1; i < tree.size; ++i) {
+          if (!tree.nameOf(i).startsWith("NAME")) continue;
+          if (tree.total[i] > tree.total[widest] || widest === 0) widest = i;
+        }
+        return widest;
+    })()""".replace("NAME", name))
+    browser.click(*graph.place(node))
+    expect_in(f"source {options}", wanted, graph.text("source"))
+    browser.press(ESCAPE)
+    expect("hidden", graph.run("document.getElementById('source').hidden"), True)
+    graph.check_quiet()
+
+
 def test_a_click_shows_the_source():
     require_recording()
     webdriver.require_browser()
@@ -90,23 +110,7 @@ def test_a_click_shows_the_source():
         recorded(work, options=["--sources=hit"])
         for options, wanted in (((), "> def main():"),
                                 (("--lines",), "> " + 8 * " " + "sum(range(1000))")):
-            graph = Graph(browser, work.file("capture.xpu"), work.path, "--mode", "cpu",
-                          "--python=only", *options)
-            graph.show_all_frames()
-            node = graph.run("""(() => {
-                const {tree} = flameGraph;
-                let widest = 0;
-                for (let i = 1; i < tree.size; ++i) {
-                  if (!tree.nameOf(i).startsWith("program.py:main")) continue;
-                  if (tree.total[i] > tree.total[widest] || widest === 0) widest = i;
-                }
-                return widest;
-            })()""")
-            browser.click(*graph.place(node))
-            expect_in(f"source {options}", wanted, graph.text("source"))
-            browser.press(ESCAPE)
-            expect("hidden", graph.run("document.getElementById('source').hidden"), True)
-            graph.check_quiet()
+            check_click(browser, work, "program.py:main", wanted, "--python=only", *options)
 
 
 def hostile_names(work):
@@ -207,6 +211,9 @@ def test_lines_of_native_code():
         lines = texts[source]["text"].splitlines()
         expect("lines", lines, TEXT.splitlines()[10:10 + len(lines)])
         expect(f"last line: {lines[-1]}", 52 <= 10 + len(lines) <= 57, True)
+        webdriver.require_browser()
+        with webdriver.Browser() as browser:
+            check_click(browser, work, "Spin", "> line 3", "--lines")  # 31 or 32, its loop
         # Lines come from debug information, which --symbols=slice leaves out.
         texts, losses = native_texts(work, program, "--sources=hit", "--symbols=slice")
         expect("without lines", (texts, losses), ({}, {}))

@@ -313,7 +313,7 @@ class Page {
   showSource(node) {
     const isKernel = this.code.show(this.tree, node);
     const {tree} = this;
-    writeSource(element("source"), isKernel ? null : this.sources.of(tree.nameOf(node), tree.moduleOf(node)));
+    writeSource(element("source"), isKernel ? null : this.sources.of(tree.nameOf(node), tree.sourceOf(node)));
     // What is shown below takes room of the picture.
     if (this.view.clientHeight !== this.height) this.layOut();
   }

@@ -3,10 +3,13 @@
 
 // The frames of the data, and those that stand for others behind them.
 class Frames {
-  constructor({frames, modules, families}) {
+  constructor({frames, modules, families, sources}) {
     this.names = [...frames.name];
     this.kinds = [...frames.kind];
     this.modules = frames.module.map(index => index < 0 ? "" : modules[index]);
+    // Where their source is: of Python the module, of native code the file of its line.
+    const files = Object.keys(sources || {});
+    this.sources = this.modules.map((module, i) => files[frames.file ? frames.file[i] : -1] || module);
     this.families = families;
     this.family = frames.family;
     this.added = new Map();  // by name and kind
@@ -19,6 +22,7 @@ class Frames {
       this.names.push(name);
       this.kinds.push(kind);
       this.modules.push("");
+      this.sources.push("");
     }
     return this.added.get(key);
   }

@@ -32,11 +32,12 @@ function firstOf(count, isAfter) {
 // numbers, exact up to 2^53, which is 104 days.
 class Tree {
   // `top`: the node that shares are of.
-  constructor({depth, frame, ns, count, before}, {names, kinds, modules}, top = ROOT) {
+  constructor({depth, frame, ns, count, before}, {names, kinds, modules, sources}, top = ROOT) {
     this.size = depth.length + 1;
     this.names = names;
     this.kinds = kinds;
     this.modules = modules;
+    this.sources = sources;
     this.top = top;
     this.depth = new Uint32Array(this.size);
     this.frame = new Int32Array(this.size).fill(-1);
@@ -106,6 +107,7 @@ class Tree {
   kindOf(node) { return node === ROOT ? OTHER : this.kinds[this.frame[node]]; }
   nameOf(node) { return node === ROOT ? "all" : this.names[this.frame[node]]; }
   moduleOf(node) { return node === ROOT ? "" : this.modules[this.frame[node]]; }
+  sourceOf(node) { return node === ROOT ? "" : this.sources[this.frame[node]]; }
   contains(outer, node) { return outer <= node && node < this.end[outer]; }
 
   // Outermost first, without the root.

@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -153,7 +154,60 @@ void WriteLosses(const Analysis& analysis, PageData& writer) {
   writer.Raw(",\n");
 }
 
-void WriteFrames(const UsedFrames& used, PageData& writer) {
+// The text that the capture has of source files: of those that frames are in and kernels are made
+// from; of what compilers write all, for the names of kernels lead to it.
+class PageSources {
+ public:
+  PageSources(const Model& model, const UsedFrames& used, const FlameCode* code) : model_(model) {
+    std::unordered_set<std::string_view> native;
+    for (const NamedFrame* frame : used.frames()) native.insert(frame->source);
+    for (const SourceText& text : model.events.source_texts) {
+      const std::string_view path = model.Text(text.path);
+      const bool is_generated = path.find("/torchinductor_") != std::string_view::npos;
+      const bool is_code = code != nullptr && code->HasFile(path);
+      if (is_generated || is_code || used.HasModule(path) || native.contains(path)) {
+        files_[path].push_back(&text);
+      }
+    }
+    for (const auto& [path, texts] : files_) numbers_.emplace(path, numbers_.size());
+  }
+
+  // In the order in which they are written; -1: there is nothing of it.
+  int64_t NumberOf(std::string_view path) const {
+    const auto found = numbers_.find(path);
+    return found == numbers_.end() ? -1 : static_cast<int64_t>(found->second);
+  }
+  bool HasNativeCode(const UsedFrames& used) const {
+    return std::any_of(used.frames().begin(), used.frames().end(),
+                       [&](const NamedFrame* frame) { return NumberOf(frame->source) >= 0; });
+  }
+
+  void Write(PageData& writer) const {
+    if (files_.empty()) return;
+    writer.Raw("\"sources\":{");
+    bool first = true;
+    for (const auto& [path, texts] : files_) {
+      if (!std::exchange(first, false)) writer.Raw(",\n");
+      writer.String(path);
+      writer.Raw(":[");
+      for (const SourceText* text : texts) {
+        if (text != texts.front()) writer.Raw(",");
+        writer.Raw(Format("[{},", text->first_line));
+        writer.String(model_.Text(text->text));
+        writer.Raw("]");
+      }
+      writer.Raw("]");
+    }
+    writer.Raw("},\n");
+  }
+
+ private:
+  const Model& model_;
+  std::map<std::string_view, std::vector<const SourceText*>> files_;
+  std::unordered_map<std::string_view, size_t> numbers_;
+};
+
+void WriteFrames(const UsedFrames& used, const PageSources& sources, PageData& writer) {
   writer.Array("modules", used.modules(), [&](std::string_view name) { writer.String(name); });
   writer.Raw(",\n\"frames\":{");
   writer.Array("name", used.frames(), [&](const NamedFrame* f) { writer.String(f->Label()); });
@@ -167,6 +221,12 @@ void WriteFrames(const UsedFrames& used, PageData& writer) {
   writer.Array("family", used.frames(), [&](const NamedFrame* f) {
     writer.Number(static_cast<uint64_t>(FrameFamilyOf(*f)));
   });
+  if (sources.HasNativeCode(used)) {
+    writer.Raw(",\n");
+    writer.Array("file", used.frames(), [&](const NamedFrame* f) {
+      writer.Raw(std::to_string(sources.NumberOf(f->source)));
+    });
+  }
   writer.Raw("},\n");
   std::vector<std::string_view> families;
   for (size_t i = 0; i < kFrameFamilies; ++i) {
@@ -174,35 +234,6 @@ void WriteFrames(const UsedFrames& used, PageData& writer) {
   }
   writer.Array("families", families, [&](std::string_view name) { writer.String(name); });
   writer.Raw(",\n");
-}
-
-// Of files that frames are in and kernels are made from; of what compilers write all, for the names
-// of kernels lead to it.
-void WriteSources(const Model& model, const UsedFrames& used, const FlameCode* code,
-                  PageData& writer) {
-  std::map<std::string_view, std::vector<const SourceText*>> files;
-  for (const SourceText& text : model.events.source_texts) {
-    const std::string_view path = model.Text(text.path);
-    const bool is_generated = path.find("/torchinductor_") != std::string_view::npos;
-    const bool is_code = code != nullptr && code->HasFile(path);
-    if (is_generated || is_code || used.HasModule(path)) files[path].push_back(&text);
-  }
-  if (files.empty()) return;
-  writer.Raw("\"sources\":{");
-  bool first = true;
-  for (const auto& [path, texts] : files) {
-    if (!std::exchange(first, false)) writer.Raw(",\n");
-    writer.String(path);
-    writer.Raw(":[");
-    for (const SourceText* text : texts) {
-      if (text != texts.front()) writer.Raw(",");
-      writer.Raw(Format("[{},", text->first_line));
-      writer.String(model.Text(text->text));
-      writer.Raw("]");
-    }
-    writer.Raw("]");
-  }
-  writer.Raw("},\n");
 }
 
 void WriteNodes(const CallTree& tree, const std::vector<FlameNode>& nodes, const UsedFrames& used,
@@ -287,12 +318,13 @@ void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
     writer.String(compared->text);
     writer.Raw(",\n");
   }
-  WriteFrames(used, writer);
+  const PageSources sources(analysis.model, used, code);
+  WriteFrames(used, sources, writer);
   std::vector<uint32_t> node_of_path(tree.nodes().size(), kNoNode);
   for (uint32_t i = 0; i < nodes.size(); ++i) node_of_path[nodes[i].path.value - 1] = i;
   WriteStrip(strip, StartOf(analysis.model), node_of_path, writer);
   WriteCode(code, writer);
-  WriteSources(analysis.model, used, code, writer);
+  sources.Write(writer);
   WriteNodes(tree, nodes, used, compared, writer);
   writer.Raw("}\n");
 }
