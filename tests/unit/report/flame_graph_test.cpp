@@ -78,6 +78,7 @@ TEST_F(FlameGraphTest, TheTreeInColumns) {
             "\"family\":[0,0,0,0,0]},\n"
             "\"families\":[\"\",\"[dispatcher]\",\"[interpreter]\",\"[import]\"],\n"
             "\"strip\":null,\n"
+            "\"code\":null,\n"
             "\"nodes\":{\"depth\":[0,1,1,2,3,4],\n"
             "\"frame\":[0,1,2,1,3,4],\n"
             "\"ns\":[0,20000000,10000000,0,0,4000],\n"
