@@ -9,6 +9,7 @@
 #include "format/base/text.h"
 #include "symbolize/dwarf/debug_info.h"
 #include "symbolize/elf/elf_image.h"
+#include "symbolize/gpu_code_lines.h"
 #include "tests/unit/tests_directory.h"
 
 namespace xpu {
@@ -155,6 +156,38 @@ TEST(CubinSlice, LinesThatDoNotBeginWithAnAddressAreLeftOut) {
   ASSERT_TRUE(slice);
   EXPECT_TRUE(slice->lines_left_out);
   EXPECT_EQ(slice->functions.size(), 2u);
+}
+
+// Also those of functions that are inlined, and of the calls.
+TEST(GpuCodeLines, AllOfTheFunctionsOfASlice) {
+  const SlicedCode code({"_Z9fma_chainPfi"});
+  auto lines = LinesOfGpuCode(code.slice().bytes, "slice", DebugReading::kHere);
+  ASSERT_TRUE(lines.ok());
+  ASSERT_EQ(lines->size(), 1u);
+  const auto& [file, numbers] = *lines->begin();
+  EXPECT_EQ(file, "/app/inlines.cu");
+  for (const uint32_t line : {4, 7, 14, 17, 19}) EXPECT_TRUE(numbers.contains(line)) << line;
+  for (const uint32_t line : {10, 22, 24, 25}) EXPECT_FALSE(numbers.contains(line)) << line;
+}
+
+TEST(GpuCodeLines, NothingOfWhatIsNoSlice) {
+  EXPECT_FALSE(LinesOfGpuCode("no ELF file", "slice", DebugReading::kHere).ok());
+  const std::string program = ReadFile("/proc/self/exe").value();
+  auto lines = LinesOfGpuCode(program, "program", DebugReading::kHere);
+  EXPECT_TRUE(!lines.ok() || lines->empty());
+}
+
+TEST(GpuCodeLines, DamagedAnywhere) {
+  const std::string slice = SlicedCode({"_Z9fma_chainPfi"}).slice().bytes;
+  for (size_t at = 0; at < slice.size(); at += 7) {
+    std::string damaged = slice;
+    damaged[at] = static_cast<char>(~damaged[at]);
+    auto lines = LinesOfGpuCode(damaged, "slice", DebugReading::kHere);
+    if (!lines.ok()) continue;
+    size_t count = 0;
+    for (const auto& [file, numbers] : *lines) count += numbers.size();
+    EXPECT_LE(count, kMostGpuLines);
+  }
 }
 
 }  // namespace
