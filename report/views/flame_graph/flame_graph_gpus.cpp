@@ -102,6 +102,7 @@ class GpuLanes {
     std::map<uint32_t, GpuConditions> gpus;
     for (GpuConditions& one : ShownGpus(analysis_)) gpus[*one.gpu.number] = std::move(one);
     for (const GpuBusy& one : busy) gpus[one.gpu];
+    ReadCounters();
     size_t shown = 0;
     for (const auto& [number, conditions] : gpus) {
       if (shown++ == kMostGpus) break;
@@ -143,58 +144,78 @@ class GpuLanes {
   }
 
   // Those that say how well a GPU is used.
-  void AddCounters(uint32_t number, FlameStrip& strip) const {
-    struct Shown {
-      std::string_view lane;
-      std::vector<std::string_view> metrics;  // added up
-    };
-    const Shown all[] = {{"SM active", {"sm_active"}},
-                         {"tensor cores", {"tensor_active"}},
-                         {"DRAM", {"dram_read", "dram_write"}}};
-    for (const Shown& shown : all) AddCounter(number, shown.lane, shown.metrics, strip);
+  struct CounterLane {
+    std::string_view name;
+    std::vector<std::string_view> metrics;  // added up
+  };
+  static std::vector<CounterLane> CounterLanes() {
+    return {{"SM active", {"sm_active"}},
+            {"tensor cores", {"tensor_active"}},
+            {"DRAM", {"dram_read", "dram_write"}}};
   }
+  // A metric of a GPU.
+  struct Counter {
+    uint32_t gpu = 0;  // its number
+    MetricInfo info;
+    Bins bins;
+  };
 
-  void AddCounter(uint32_t number, std::string_view lane,
-                  const std::vector<std::string_view>& names, FlameStrip& strip) const {
-    std::map<uint32_t, std::pair<MetricInfo, Bins>> wanted;  // by metric
+  // All in one pass: a recording may have millions of samples.
+  void ReadCounters() {
     const std::map<uint32_t, MetricInfo> infos = MetricInfos(analysis_);
     for (const GpuMetric& metric : analysis_.model.events.gpu_metrics) {
       const auto info = infos.find(metric.metric);
-      if (info == infos.end() || analysis_.gpus.NumberOf(metric.gpu) != number) continue;
-      if (std::find(names.begin(), names.end(), info->second.name) == names.end()) continue;
-      wanted.try_emplace(metric.metric, info->second, NewBins());
-    }
-    if (wanted.empty()) return;
-    for (const GpuMetricSample& event : analysis_.GpuMetricSamples()) {
-      if (analysis_.gpus.NumberOf(event.gpu) != number) continue;
-      const CounterSample sample = SampleOf(analysis_, event);
-      for (size_t i = 0; i < sample.values.size() && sample.end_ns > sample.start_ns; ++i) {
-        const auto of = wanted.find(sample.first_metric + static_cast<uint32_t>(i));
-        if (of == wanted.end()) continue;
-        auto& [info, bins] = of->second;
-        const double value = static_cast<double>(sample.values[i]) * info.factor;
-        const auto length = static_cast<double>(sample.end_ns - sample.start_ns);
-        bins.Add(sample.start_ns, sample.end_ns, info.is_bytes ? value / length : value);
+      const std::optional<uint32_t> gpu = analysis_.gpus.NumberOf(metric.gpu);
+      if (info == infos.end() || !gpu) continue;
+      for (const CounterLane& lane : CounterLanes()) {
+        const auto& names = lane.metrics;
+        if (std::find(names.begin(), names.end(), info->second.name) == names.end()) continue;
+        counters_.try_emplace(metric.metric, Counter{*gpu, info->second, NewBins()});
       }
     }
-    std::vector<double> sums(count_);
-    bool is_share = true;  // of a peak that is known
-    bool is_empty = true;
-    for (const auto& [metric, of] : wanted) {
-      const auto& [info, bins] = of;
-      const bool has_peak = info.is_bytes && info.peak_per_ns > 0;
-      if (info.is_bytes && !has_peak) is_share = false;
-      is_empty = is_empty && bins.is_empty();
+    if (counters_.empty()) return;
+    for (const GpuMetricSample& event : analysis_.GpuMetricSamples()) {
+      const CounterSample sample = SampleOf(analysis_, event);
+      if (sample.end_ns <= sample.start_ns) continue;
+      const auto length = static_cast<double>(sample.end_ns - sample.start_ns);
+      const uint64_t end = uint64_t{sample.first_metric} + sample.values.size();
+      for (auto of = counters_.lower_bound(sample.first_metric);
+           of != counters_.end() && of->first < end; ++of) {
+        const MetricInfo& info = of->second.info;
+        const uint64_t stored = sample.values[of->first - sample.first_metric];
+        const double value = static_cast<double>(stored) * info.factor;
+        of->second.bins.Add(sample.start_ns, sample.end_ns, info.is_bytes ? value / length : value);
+      }
     }
-    if (is_empty) return;
-    for (const auto& [metric, of] : wanted) {
-      const auto& [info, bins] = of;
-      const std::vector<double> means = bins.Means();
+  }
+
+  void AddCounters(uint32_t number, FlameStrip& strip) const {
+    for (const CounterLane& lane : CounterLanes()) AddCounter(number, lane, strip);
+  }
+
+  void AddCounter(uint32_t number, const CounterLane& lane, FlameStrip& strip) const {
+    std::vector<const Counter*> counters;
+    bool is_share = true;  // of a peak that is known
+    for (const auto& [metric, counter] : counters_) {
+      const auto& names = lane.metrics;
+      if (counter.gpu != number || counter.bins.is_empty() ||
+          std::find(names.begin(), names.end(), counter.info.name) == names.end()) {
+        continue;
+      }
+      counters.push_back(&counter);
+      if (counter.info.is_bytes && counter.info.peak_per_ns <= 0) is_share = false;
+    }
+    if (counters.empty()) return;
+    std::vector<double> sums(count_);
+    for (const Counter* counter : counters) {
+      const MetricInfo& info = counter->info;
+      const std::vector<double> means = counter->bins.Means();
       const double factor = info.is_bytes && is_share ? 100 / info.peak_per_ns : 1;
       for (size_t i = 0; i < count_; ++i) sums[i] += means[i] * factor;
     }
     // Bytes in a nanosecond are GB in a second.
-    AddLane(std::string(lane), is_share ? "%" : "GB/s", std::move(sums), is_share ? 100 : 0, strip);
+    AddLane(std::string(lane.name), is_share ? "%" : "GB/s", std::move(sums), is_share ? 100 : 0,
+            strip);
   }
 
   void AddConditions(uint32_t number, const GpuConditions& conditions, FlameStrip& strip) const {
@@ -247,6 +268,7 @@ class GpuLanes {
   const uint64_t from_ns_;
   const uint64_t bin_ns_;
   const size_t count_;
+  std::map<uint32_t, Counter> counters_;  // by metric
 };
 
 }  // namespace
