@@ -75,7 +75,8 @@ class Facts {
     }
     if (self > 0 && self < tree.total[node]) facts.push(["Self", timeText(self)]);
     if (sums.length > 1) sums.forEach(({part, ns}) => facts.push([part, timeText(ns)]));
-    facts.push(["Count", sums.map(({counts}) => counts).join(", ")]);
+    const counts = sums.map(({counts}) => counts).filter(Boolean);
+    if (counts.length > 0) facts.push(["Count", counts.join(", ")]);
     facts.push(["Share", shareText(tree.total[node], tree.total[tree.top])]);
     if (zoom !== ROOT && tree.contains(zoom, node)) {
       facts.push(["Share of zoom", shareText(tree.total[node], tree.total[zoom])]);
