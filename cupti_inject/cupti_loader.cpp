@@ -7,6 +7,7 @@
 #include <link.h>
 
 #include "cupti_inject/cupti_places.h"
+#include "cupti_inject/cupti_versions.h"
 
 namespace xpu::inject {
 namespace {
@@ -202,12 +203,6 @@ void ReadPath(void* handle, LoadedCupti* cupti) {
 
 }  // namespace
 
-uint32_t CudaMajorOfCupti(uint32_t cupti_version) {
-  // API versions 14 to 17 came with CUDA 11, 18 and more with 12; 130000 and more say the version.
-  if (cupti_version >= 100000) return cupti_version / 10000;
-  return cupti_version >= 18 ? 12 : 11;
-}
-
 uint32_t DriverVersion() {
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (driver == nullptr) return 0;
@@ -229,7 +224,8 @@ bool LoadCupti(const char* chosen, uint32_t driver_version, LoadedCupti* cupti, 
     return false;
   }
   if (cupti->functions.get_version(&cupti->version) != cupti::kSuccess) cupti->version = 0;
-  if (cupti->version != 0 && !IsAllowed(CudaMajorOfCupti(cupti->version), driver_version)) {
+  if (cupti->version != 0 &&
+      !IsAllowed(cupti::CudaVersionOfCupti(cupti->version) / 1000, driver_version)) {
     std::snprintf(reason, reason_size, "%.500s is newer than the driver (CUDA %u.%u)", cupti->path,
                   driver_version / 1000, driver_version % 1000 / 10);
     return false;

@@ -10,13 +10,10 @@ namespace xpu::inject {
 
 struct LoadedCupti {
   cupti::Functions functions;
-  uint32_t version = 0;  // cuptiGetVersion: 13.0 is 130001, 12.x are two digits
+  uint32_t version = 0;  // cuptiGetVersion; cupti_versions.h
   char path[512] = "";   // as the loader knows it
   char note[700] = "";   // what the user should know although it works; may be empty
 };
-
-// The CUDA major version that a cuptiGetVersion value belongs to.
-uint32_t CudaMajorOfCupti(uint32_t cupti_version);
 
 // cuDriverGetVersion of the libcuda in this process (13000 for 13.0); 0: unknown.
 uint32_t DriverVersion();

@@ -40,7 +40,7 @@ struct alignas(8) Record {
 
 // The sizes of a record's versions, the oldest first.
 #define RECORD(name, type) inline constexpr size_t k##name##Sizes[] = {
-#define VERSION(name, type, bytes) bytes,
+#define VERSION(name, type, bytes, cuda) bytes,
 #define END(name, type) \
   }                     \
   ;

@@ -6,6 +6,8 @@
 
 #include <cupti.h>
 
+#include "cupti_inject/cupti_versions.h"
+
 // Declares the versions that this toolkit does not have, without defining them.
 #include "cupti_missing.h"
 
@@ -49,11 +51,13 @@ constexpr bool HasSize() {
   return true;
 }
 
-#define VERSION(name, type, bytes)                               \
-  static_assert(HasSize<type, bytes>());                         \
-  static_assert([]<typename Version>(Version*) {                 \
-    if constexpr (kIsThere<Version>) return Is##name<Version>(); \
-    return true;                                                 \
+// A header has all records that are older than it, and none that are newer.
+#define VERSION(name, type, bytes, cuda)                                            \
+  static_assert(kIsThere<type> == (cuda <= CudaVersionOfCupti(CUPTI_API_VERSION))); \
+  static_assert(HasSize<type, bytes>());                                            \
+  static_assert([]<typename Version>(Version*) {                                    \
+    if constexpr (kIsThere<Version>) return Is##name<Version>();                    \
+    return true;                                                                    \
   }(static_cast<type*>(nullptr)));
 #include "cupti_inject/cupti_records.inc"
 

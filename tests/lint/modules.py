@@ -14,6 +14,7 @@ OWN = {
     "record": ["record/", "format/", "bpf/events.h", "bpf/python_layout.h", "bpf/unwind_layout.h",
                "bpf/watched_layout.h", "cupti_inject/wire.h", "cupti_inject/wire_stacks.h",
                "cupti_inject/attach_request.h", "cupti_inject/cupti_abi.h", "cupti_inject/cupti_places.h",
+               "cupti_inject/cupti_versions.h",
                "cupti_inject/cupti_records.inc", "cupti_inject/pm_abi.h",
                "symbolize/elf/", "symbolize/unwind/", "symbolize/demangle.h", "symbolize/dwarf/debug_reader.h",
                "symbolize/file_symbols.h", "symbolize/gpu_code_lines.h", "symbolize/slice_maker.h",

@@ -34,8 +34,8 @@ struct JitOperation {
     "cupti_inject/cupti_records.inc": [
         ("\n#undef RECORD\n", """
 RECORD(CudaEvent, CUpti_ActivityCudaEvent2)
-  VERSION(CudaEvent, CUpti_ActivityCudaEvent, 24)
-  VERSION(CudaEvent, CUpti_ActivityCudaEvent2, 56)
+  VERSION(CudaEvent, CUpti_ActivityCudaEvent, 24, 0)
+  VERSION(CudaEvent, CUpti_ActivityCudaEvent2, 56, 12080)
   FIELD(uint32_t, correlation_id, 4, correlationId, 0)
   FIELD(uint32_t, context_id, 8, contextId, 0)
   FIELD(uint32_t, stream_id, 12, streamId, 0)

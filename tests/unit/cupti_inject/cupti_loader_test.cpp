@@ -1,6 +1,7 @@
 // Each test in a process of its own: a library that was loaded once stays.
 #include "cupti_inject/cupti_loader.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -57,6 +58,16 @@ TEST_F(CuptiLoader, NewerThanTheDriverIsRefused) {
   InChild([&] {
     EXPECT_FALSE(LoadCupti(kStub, 12040, &loaded_, reason_, sizeof(reason_)));
     EXPECT_EQ(std::string(reason_), std::string(kStub) + " is newer than the driver (CUDA 12.4)");
+  });
+}
+
+// CUDA 11.8 has version 18 of CUPTI's API, 12.0 has 19.
+TEST_F(CuptiLoader, LastOfCuda11FitsADriverOfCuda11) {
+  InChild([&] {
+    setenv("XPU_STUB_CUPTI_VERSION", "18", 1);
+    EXPECT_TRUE(LoadCupti(kStub, 11080, &loaded_, reason_, sizeof(reason_))) << reason_;
+    setenv("XPU_STUB_CUPTI_VERSION", "19", 1);
+    EXPECT_FALSE(LoadCupti(kStub, 11080, &loaded_, reason_, sizeof(reason_)));
   });
 }
 

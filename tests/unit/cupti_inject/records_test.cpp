@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cupti_inject/cupti_abi.h"
-#include "cupti_inject/cupti_loader.h"
+#include "cupti_inject/cupti_versions.h"
 
 namespace xpu::cupti {
 namespace {
@@ -55,11 +55,25 @@ TEST(Load, PaddingOfOldVersionsIsNoField) {
   EXPECT_EQ(Load<Memset>(Ones(88).data(), 88).channel_id, UINT32_MAX);
 }
 
-TEST(CudaMajorOfCupti, OldAndNewNumbers) {
-  EXPECT_EQ(inject::CudaMajorOfCupti(17), 11u);
-  EXPECT_EQ(inject::CudaMajorOfCupti(18), 12u);
-  EXPECT_EQ(inject::CudaMajorOfCupti(26), 12u);
-  EXPECT_EQ(inject::CudaMajorOfCupti(130001), 13u);
+TEST(CudaVersionOfCupti, OldAndNewNumbers) {
+  EXPECT_EQ(CudaVersionOfCupti(12), 0u);
+  EXPECT_EQ(CudaVersionOfCupti(17), 11060u);
+  EXPECT_EQ(CudaVersionOfCupti(18), 11080u);
+  EXPECT_EQ(CudaVersionOfCupti(19), 12000u);
+  EXPECT_EQ(CudaVersionOfCupti(22), 12040u);
+  EXPECT_EQ(CudaVersionOfCupti(25), 12060u);
+  EXPECT_EQ(CudaVersionOfCupti(28), 12090u);
+  EXPECT_EQ(CudaVersionOfCupti(130001), 13000u);
+  EXPECT_EQ(CudaVersionOfCupti(130203), 13020u);
+}
+
+TEST(SupportOf, Versions) {
+  EXPECT_EQ(SupportOf(0), Support::kNotSupported);
+  EXPECT_EQ(SupportOf(11070), Support::kNotSupported);
+  EXPECT_EQ(SupportOf(11080), Support::kSimulated);
+  EXPECT_EQ(SupportOf(12020), Support::kExpected);
+  EXPECT_EQ(SupportOf(13000), Support::kTested);
+  EXPECT_EQ(SupportOf(13010), Support::kExpected);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // A libcupti small enough to test the life of the injected library. What the real one does in all
 // its detail is the simulated device's task (tests/fake_cuda). XPU_STUB_CUPTI=busy: another tool
 // holds CUPTI; =no_kernels, =no_graphs: a kind fails; =dropping: CUPTI lost records.
+// XPU_STUB_CUPTI_VERSION: what cuptiGetVersion says.
 #include "stub_cupti.h"
 
 #include <cstdlib>
@@ -147,7 +148,8 @@ const StubCupti* StubControl() {
 }
 
 cupti::Result cuptiGetVersion(uint32_t* version) {
-  *version = 130001;
+  const char* chosen = std::getenv("XPU_STUB_CUPTI_VERSION");
+  *version = chosen == nullptr ? 130001 : static_cast<uint32_t>(std::atoi(chosen));
   return cupti::kSuccess;
 }
 
