@@ -62,9 +62,9 @@ inline constexpr uint32_t kFirstWithPmSampling = 12060;
 inline constexpr uint32_t kFirstToFinalizeWithGraphs = 12060;
 inline constexpr uint32_t kFirstWithNodeUpdates = 13000;
 inline constexpr Lack kLacks[] = {
-    {kFirstWithExecutableIds, "no origin of the nodes of graphs after cudaGraphExecUpdate"},
+    {kFirstWithExecutableIds, "changes by cudaGraphExecUpdate are not followed"},
     {kFirstWithPmSampling, "no hardware counters (--gpu-metrics)"},
-    {kFirstWithNodeUpdates, "no new parameters of nodes of graphs"},
+    {kFirstWithNodeUpdates, "new parameters of graph nodes are not followed"},
 };
 
 }  // namespace xpu::cupti

@@ -26,9 +26,11 @@ uint32_t GraphId(const Injection& self, void* graph) {
   return id;
 }
 
+// 0: CUPTI is too old to tell.
 uint32_t ExecutableId(const Injection& self, void* graph_exec) {
   uint32_t id = 0;
-  if (graph_exec != nullptr) self.cupti.get_graph_exec_id(graph_exec, &id);
+  if (graph_exec == nullptr || self.cupti.get_graph_exec_id == nullptr) return id;
+  self.cupti.get_graph_exec_id(graph_exec, &id);
   return id;
 }
 
@@ -87,10 +89,7 @@ void OnExecutableCreated(Injection& self, const cupti::GraphData& data) {
 }  // namespace
 
 bool WatchGraphNodes(const Injection& self) {
-  if (self.cupti.get_graph_node_id == nullptr || self.cupti.get_graph_id == nullptr ||
-      self.cupti.get_graph_exec_id == nullptr) {
-    return false;
-  }
+  if (self.cupti.get_graph_node_id == nullptr || self.cupti.get_graph_id == nullptr) return false;
   size_t enabled = 0;
   for (uint32_t id : kNodeCallbacks) {
     if (self.cupti.enable_callback(1, self.subscriber, cupti::kDomainResource, id) !=
@@ -124,9 +123,10 @@ void OnGraphNode(Injection& self, uint32_t callback_id, const cupti::GraphData& 
   }
 }
 
-// No resource callback tells it.
+// No resource callback tells it. Where the executable graph has no id the update counts as one of
+// an unknown graph.
 void OnGraphUpdated(Injection& self, const cupti::GraphExecUpdateParameters& parameters) {
-  if (self.cupti.get_graph_id == nullptr || self.cupti.get_graph_exec_id == nullptr) return;
+  if (self.cupti.get_graph_id == nullptr) return;
   const uint64_t source = GraphId(self, parameters.graph);
   Send(self, Change::kGraphUpdated,
        {0, source << 32, ExecutableId(self, parameters.graph_exec), 0});

@@ -1,5 +1,6 @@
 #include "cupti_inject/leaving.h"
 
+#include "cupti_inject/cupti_versions.h"
 #include "cupti_inject/setup.h"
 
 namespace xpu::inject {
@@ -28,7 +29,10 @@ Leaving WaitForEndOfCall(Injection& self, uint64_t patience_ns) {
 }  // namespace
 
 void LeaveCupti(Injection& self, bool is_idle) {
-  if (self.cupti.finalize == nullptr || g_process.has_recorded_nodes.load()) {
+  // A program that has graphs looks like any other when a session begins.
+  const bool may_crash =
+      cupti::CudaVersionOfCupti(self.cupti_version) < cupti::kFirstToFinalizeWithGraphs;
+  if (self.cupti.finalize == nullptr || g_process.has_recorded_nodes.load() || may_crash) {
     TearDownCupti(self);
     return;
   }

@@ -5,7 +5,8 @@
 // A graph whose nodes were recorded crashes on the device when it is replayed after cuptiFinalize
 // (CUPTI 13.0 with driver 580; in the callback or elsewhere, with the device idle or not, however
 // long after the kinds were disabled). Such a program keeps CUPTI initialized, without subscriber
-// and kinds, and pays nothing for it: replays took 1.002 to 1.004 of what they took before.
+// and kinds, and pays nothing for it: replays took 1.002 to 1.004 of what they took before. So does
+// every program with a CUPTI older than kFirstToFinalizeWithGraphs.
 #pragma once
 
 #include "cupti_inject/injection.h"

@@ -22,6 +22,17 @@ inline std::string_view EnvText(const char* name, std::string_view otherwise) {
   return value == nullptr || *value == '\0' ? otherwise : std::string_view(value);
 }
 
+// "12.4" as CUDA_VERSION writes it: 12040.
+inline uint32_t EnvCudaVersion(const char* name, uint32_t otherwise) {
+  const std::string_view text = EnvText(name, "");
+  const size_t dot = text.find('.');
+  if (dot == std::string_view::npos) return otherwise;
+  const auto number = [](const char* digits) {
+    return static_cast<uint32_t>(std::strtoul(digits, nullptr, 10));
+  };
+  return number(text.data()) * 1000 + number(text.data() + dot + 1) * 10;
+}
+
 inline bool EnvFlag(const char* name, bool otherwise) {
   return EnvNumber(name, otherwise ? 1 : 0) != 0;
 }

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "buffers.h"
+#include "cupti_inject/cupti_versions.h"
 #include "settings.h"
+#include "since.h"
 #include "subscriber.h"
 
 namespace xpu::fake_cupti {
@@ -57,6 +59,20 @@ CUptiResult ChooseCall(uint32_t domain, uint32_t callback_id, uint8_t enable) {
   std::abort();
 }
 
+// Of the kinds that xpu does not describe, the newest came with 12.8.
+CUpti_ActivityKind LastKind() {
+  return TheSettings().cuda < 12080 ? CUPTI_ACTIVITY_KIND_JIT : CUPTI_ACTIVITY_KIND_COUNT;
+}
+
+uint32_t ApiVersionOf(uint32_t cuda) {
+  if (cuda >= CUDA_VERSION) return cuda / 1000 * 10000 + cuda % 1000 / 10 * 100;
+  uint32_t api = 0;
+  for (const xpu::cupti::ApiVersion& version : xpu::cupti::kApiVersions) {
+    if (version.cuda <= cuda) api = version.api;
+  }
+  return api;
+}
+
 const char* ResultName(CUptiResult result) {
   switch (result) {
     case CUPTI_SUCCESS:
@@ -101,7 +117,8 @@ using namespace xpu::fake_cupti;
 extern "C" {
 
 CUptiResult cuptiGetVersion(uint32_t* version) {
-  *version = CUPTI_API_VERSION;
+  const uint32_t cuda = TheSettings().cuda;
+  *version = cuda == CUDA_VERSION ? CUPTI_API_VERSION : ApiVersionOf(cuda);
   return CUPTI_SUCCESS;
 }
 
@@ -122,8 +139,8 @@ CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFun
   return Subscribe(subscriber, callback, userdata);
 }
 
-CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
-                              void* userdata, CUpti_SubscriberParams* pParams) {
+static CUptiResult SubscribeV2(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
+                               void* userdata, CUpti_SubscriberParams* pParams) {
   const CUptiResult result = Subscribe(subscriber, callback, userdata);
   const bool refused = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   if (refused && pParams != nullptr && pParams->oldSubscriberName != nullptr &&
@@ -132,6 +149,8 @@ CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti_Callback
   }
   return result;
 }
+
+XPU_SINCE(13000, cuptiSubscribe_v2, SubscribeV2)
 
 CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber) {
   State& state = TheState();
@@ -149,7 +168,7 @@ CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle subscrib
                                 CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
   State& state = TheState();
   if (state.subscriber.load() != subscriber || domain <= 0 || domain >= CUPTI_CB_DOMAIN_SIZE ||
-      cbid >= kMaxCallbackId) {
+      cbid > LastCallbackId(domain)) {
     return CUPTI_ERROR_INVALID_PARAMETER;
   }
   state.callbacks[domain][cbid] = enable != 0;
@@ -193,10 +212,11 @@ CUptiResult cuptiGetGraphId(CUgraph graph, uint32_t* pId) {
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiGetGraphExecId(CUgraphExec graphExec, uint32_t* pId) {
+static CUptiResult GetGraphExecId(CUgraphExec graphExec, uint32_t* pId) {
   *pId = xpu_fake_driver()->graph_exec_id(graphExec);
   return CUPTI_SUCCESS;
 }
+XPU_SINCE(xpu::cupti::kFirstWithExecutableIds, cuptiGetGraphExecId, GetGraphExecId)
 
 CUptiResult cuptiGetGraphNodeId(CUgraphNode node, uint64_t* nodeId) {
   *nodeId = xpu_fake_driver()->graph_node_id(node);
@@ -224,6 +244,7 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc func
 
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   if (kind <= 0 || kind >= CUPTI_ACTIVITY_KIND_COUNT) return CUPTI_ERROR_INVALID_KIND;
+  if (kind > LastKind()) return CUPTI_ERROR_INVALID_KIND;
   // The real one crashes later, when an older graph is replayed.
   if (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !TheState().kinds[kind] &&
       xpu_fake_driver()->has_executable_graphs()) {
@@ -263,6 +284,7 @@ CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute attr, size_t* valu
     TheState().device_buffers = *static_cast<const size_t*>(value);
   }
   if (attr == CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER) {
+    if (TheSettings().cuda < 13000) return CUPTI_ERROR_INVALID_PARAMETER;
     Buffers::Get().set_per_thread(*static_cast<const uint8_t*>(value) != 0);
   }
   return CUPTI_SUCCESS;
@@ -310,6 +332,10 @@ CUptiResult cuptiFinalize() {
   }
   if (site == CallbackSite::kNone && Buffers::Get().HasAny()) {
     Abort("cuptiFinalize was called before all was flushed");
+  }
+  if (TheSettings().cuda < xpu::cupti::kFirstToFinalizeWithGraphs &&
+      xpu_fake_driver()->has_executable_graphs()) {
+    Abort("cuptiFinalize was called in a program with graphs");
   }
   if (TheState().recorded_nodes) {
     Abort("cuptiFinalize was called after nodes of a graph had been recorded");

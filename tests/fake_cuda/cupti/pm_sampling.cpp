@@ -14,7 +14,9 @@
 #include <sys/file.h>
 
 #include "../settings.h"
+#include "cupti_inject/cupti_versions.h"
 #include "cupti_inject/pm_abi.h"
+#include "since.h"
 
 extern "C" int cuptiGetTimestamp(uint64_t* timestamp);
 
@@ -82,7 +84,7 @@ pm::Result cuptiDeviceGetChipName(pm::GetChipName* params) {
   params->chip = "SIM100";
   return pm::kSuccess;
 }
-pm::Result cuptiPmSamplingGetCounterAvailability(pm::GetCounterAvailability* params) {
+static pm::Result GetCounterAvailability(pm::GetCounterAvailability* params) {
   if (const uint64_t error = EnvNumber("XPU_FAKE_PM_ERROR", 0)) {
     return static_cast<pm::Result>(error);
   }
@@ -90,6 +92,8 @@ pm::Result cuptiPmSamplingGetCounterAvailability(pm::GetCounterAvailability* par
   if (params->image != nullptr) std::memset(params->image, 1, 8);
   return pm::kSuccess;
 }
+XPU_SINCE(cupti::kFirstWithPmSampling, cuptiPmSamplingGetCounterAvailability,
+          GetCounterAvailability)
 
 pm::Result cuptiProfilerHostInitialize(pm::HostInitialize* params) {
   if (params->params.size != sizeof(pm::HostInitialize)) return kInvalidParameter;

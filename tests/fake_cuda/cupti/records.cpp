@@ -290,11 +290,24 @@ bool TakeDeviceBuffer() {
   return limit == 0 || used.fetch_add(1) < limit;
 }
 
+constexpr bool Has(uint32_t since, uint32_t cuda) { return since <= cuda; }
+
+// The newest layout of a record that the version has; 0: it has none of that kind.
+#define RECORD(name, type)               \
+  uint32_t SizeOf##name(uint32_t cuda) { \
+    uint32_t size = 0;
+#define VERSION(name, type, bytes, since) \
+  if (Has(since, cuda)) size = bytes;
+#define END(name, type) \
+  return size;          \
+  }
+#include "cupti_inject/cupti_records.inc"
+
 uint32_t DefaultSize(uint32_t kind) {
   switch (kind) {
 #define KIND(kind, number, cupti_kind, name, event) \
   case cupti::kind:                                 \
-    return sizeof(cupti::name);
+    return SizeOf##name(TheSettings().cuda);
 #define RAW_KIND(kind, number, cupti_kind, name) KIND(kind, number, cupti_kind, name, RawActivity)
 #include "cupti_inject/cupti_records.inc"
     case kUnknownKind:

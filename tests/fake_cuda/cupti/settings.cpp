@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <cuda.h>
+
 #include "../settings.h"
 
 namespace xpu::fake_cupti {
@@ -29,6 +31,7 @@ std::map<uint32_t, uint32_t> ParseSizes(std::string_view text) {
 
 Settings Read() {
   Settings settings;
+  settings.cuda = fake_cuda::EnvCudaVersion("XPU_FAKE_CUPTI_VERSION", CUDA_VERSION);
   const std::string_view order = EnvText("XPU_FAKE_ORDER", "api");
   settings.order = order == "reverse"   ? Order::kReverse
                    : order == "shuffle" ? Order::kShuffle
@@ -40,7 +43,7 @@ Settings Read() {
   settings.delivery_delay_us = EnvNumber("XPU_FAKE_DELIVERY_DELAY_US", 0);
   settings.poison_names = EnvText("XPU_FAKE_NAMES", "poison") != "keep";
   settings.hold_back = EnvFlag("XPU_FAKE_HOLD_BACK", true);
-  settings.per_thread = EnvFlag("XPU_FAKE_PER_THREAD", true);
+  settings.per_thread = EnvFlag("XPU_FAKE_PER_THREAD", settings.cuda >= 13000);
   settings.overheads = EnvFlag("XPU_FAKE_OVERHEADS", true);
   settings.subscribed = EnvFlag("XPU_FAKE_SUBSCRIBED", false);
   // What the second subscriber of the captures saw of the first.

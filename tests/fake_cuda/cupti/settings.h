@@ -10,6 +10,7 @@ namespace xpu::fake_cupti {
 enum class Order { kAsIs, kReverse, kShuffle };
 
 struct Settings {
+  uint32_t cuda = 13000;  // the version whose CUPTI this one is like
   Order order = Order::kAsIs;
   uint64_t zero_times_every = 0;
   uint64_t backward_times_every = 0;
@@ -26,7 +27,7 @@ struct Settings {
   int64_t clock_offset_ns = 0;
   int64_t clock_drift_ppm = 0;
   int32_t timestamp_before_context = 0;      // CUptiResult
-  std::map<uint32_t, uint32_t> record_size;  // by kind, where it differs from CUDA 13.0
+  std::map<uint32_t, uint32_t> record_size;  // by kind, where it differs from that of the version
 };
 
 const Settings& TheSettings();

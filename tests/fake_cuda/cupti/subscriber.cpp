@@ -63,8 +63,10 @@ void OnApi(ApiCall* call, bool exit) {
   data.correlationId = call->correlation_id;
   const bool is_inner = call->nested && call->outer->correlation_id == call->correlation_id;
   const CallbackSite at_end = is_inner ? CallbackSite::kInnerExit : CallbackSite::kExit;
-  CallBack(exit ? at_end : CallbackSite::kEnter, static_cast<CUpti_CallbackDomain>(call->domain),
-           call->callback_id, &data);
+  if (const auto id = CallbackIdThen(call->domain, call->callback_id)) {
+    CallBack(exit ? at_end : CallbackSite::kEnter, static_cast<CUpti_CallbackDomain>(call->domain),
+             *id, &data);
+  }
   const Adding adding;
   if (!exit || !WantsRecord(*call)) return;
   call->end_ns = driver.now_ns();

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <optional>
 
 #include <cupti.h>
 
@@ -51,5 +52,10 @@ void Forget();
 
 // nullptr: none.
 const char* CallbackName(CUpti_CallbackDomain domain, uint32_t callback_id);
+// The greatest that the version has.
+uint32_t LastCallbackId(CUpti_CallbackDomain domain);
+// The id by which the version calls it: newer variants of a function were not there, and programs
+// of that time called the older one. None: there was none.
+std::optional<uint32_t> CallbackIdThen(uint32_t domain, uint32_t callback_id);
 
 }  // namespace xpu::fake_cupti

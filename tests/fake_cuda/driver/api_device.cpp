@@ -115,7 +115,7 @@ CUresult cuInit(unsigned int flags) {
 
 CUresult cuDriverGetVersion(int* version) {
   DriverScope scope(2, "cuDriverGetVersion");
-  *version = CUDA_VERSION;
+  *version = static_cast<int>(EnvCudaVersion("XPU_FAKE_DRIVER_VERSION", CUDA_VERSION));
   return scope.Return(CUDA_SUCCESS);
 }
 
