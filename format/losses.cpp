@@ -181,6 +181,9 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kGpuClocksRefused, "gpu_clocks_refused", Severity::kNote,
      "{time|times} that clocks and power of GPUs could not be recorded",
      "--no-gpu-clocks leaves them out."},
+    {LossKind::kOldCupti, "old_cupti", Severity::kNote,
+     "{process|processes} with a libcupti that lacks what newer ones have",
+     "A newer one that the driver allows can be chosen with --cupti-lib."},
 }};
 
 }  // namespace

@@ -76,6 +76,7 @@ enum class LossKind : uint8_t {
   kAllocatorUnknown,
   kSourcesNotStored,
   kGpuClocksRefused,
+  kOldCupti,
   kCount,
 };
 

@@ -13,9 +13,11 @@
 #include <unistd.h>
 
 #include "cupti_inject/cupti_places.h"
+#include "cupti_inject/cupti_versions.h"
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/checks/check.h"
+#include "record/gpu/cupti_support.h"
 #include "record/gpu/inject_library.h"
 #include "record/gpu/launch_source.h"
 #include "record/kernel/capabilities.h"
@@ -28,41 +30,48 @@ using State = Ability::State;
 
 struct FoundLibrary {
   std::string path;
-  std::string version;
+  uint32_t version = 0;  // 0: unknown
 };
 
 // Loads the library and calls `function(version*)`, which returns 0, for its version.
-template <typename Number>
 std::optional<FoundLibrary> LoadLibrary(const std::string& name, const char* function) {
   void* handle = ::dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (handle == nullptr) return std::nullopt;
-  FoundLibrary found{name, "unknown version"};
+  FoundLibrary found{name};
   link_map* map = nullptr;
   if (::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) found.path = map->l_name;
-  auto get_version = reinterpret_cast<int (*)(Number*)>(::dlsym(handle, function));
-  Number version = 0;
-  if (get_version != nullptr && get_version(&version) == 0) {
-    found.version = Format("version {}", version);
-  }
+  auto get_version = reinterpret_cast<int (*)(uint32_t*)>(::dlsym(handle, function));
+  uint32_t version = 0;
+  if (get_version != nullptr && get_version(&version) == 0) found.version = version;
   return found;
 }
 
-Ability DriverAbility() {
+std::string VersionText(uint32_t cuda) {
+  return cuda == 0 ? "unknown version" : "CUDA " + CudaVersionText(cuda);
+}
+
+Ability DriverAbility(const std::optional<FoundLibrary>& driver) {
   constexpr char kName[] = "NVIDIA driver";
-  if (auto driver = LoadLibrary<int>("libcuda.so.1", "cuDriverGetVersion")) {
-    return {kName, State::kOk, Format("{}, CUDA {}", driver->path, driver->version), {}};
+  if (driver) {
+    return {kName, State::kOk, Format("{}, {}", driver->path, VersionText(driver->version)), {}};
   }
   return {kName, State::kAbsent, "no libcuda.so.1",
           "install the driver; without it there is no GPU to record"};
 }
 
-std::vector<std::string> CuptiCandidates(const std::string& chosen) {
+bool IsAllowed(uint32_t cuda_major, uint32_t driver) {
+  return driver == 0 || cuda_major <= driver / 1000;
+}
+
+// In the order of the injected library, which takes none that is newer than the driver.
+std::vector<std::string> CuptiCandidates(const std::string& chosen, uint32_t driver) {
   if (!chosen.empty()) return {chosen};
   std::vector<std::string> candidates;
   for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
-    candidates.emplace_back(version.file);
+    if (IsAllowed(version.cuda_major, driver)) candidates.emplace_back(version.file);
   }
   for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
+    if (!IsAllowed(version.cuda_major, driver)) continue;
     for (const char* directory : cupti::kLibraryDirectories) {
       char path[256];
       std::snprintf(path, sizeof(path), directory, version.cuda_major);
@@ -87,15 +96,38 @@ std::string NotFound(const RecordOptions& options, const std::vector<std::string
   return text;
 }
 
-Ability CuptiAbility(const RecordOptions& options, bool has_driver) {
+// Which CUPTI and driver there are, whether that combination was tested, and what it lacks.
+Ability CombinationAbility(const FoundLibrary& cupti, uint32_t driver) {
   constexpr char kName[] = "libcupti";
-  const std::vector<std::string> candidates = CuptiCandidates(options.cupti_library);
+  const uint32_t cuda = cupti::CudaVersionOfCupti(cupti.version);
+  if (cuda == 0) {
+    return {kName, State::kOk, Format("{}, unknown version {}", cupti.path, cupti.version), {}};
+  }
+  std::string text = Format("{}, {}", cupti.path, VersionText(cuda));
+  if (!IsAllowed(cuda / 1000, driver)) {
+    return {kName, State::kMissing, text + ", is newer than the driver",
+            "update the driver, or name a libcupti of the driver's version with --cupti-lib"};
+  }
+  if (driver != 0) AppendFormat(text, " with a driver of {}", VersionText(driver));
+  AppendFormat(text, ": {}", TestedText(cuda, driver));
+  if (const std::string lacks = LacksText(cuda); !lacks.empty()) AppendFormat(text, "; {}", lacks);
+  if (cupti::SupportOf(cuda) == cupti::Support::kNotSupported) {
+    return {kName, State::kAbsent, text, "name a newer libcupti with --cupti-lib"};
+  }
+  return {kName, State::kOk, text, {}};
+}
+
+Ability CuptiAbility(const RecordOptions& options, const std::optional<FoundLibrary>& driver) {
+  constexpr char kName[] = "libcupti";
+  const uint32_t driver_version = driver ? driver->version : 0;
+  const std::vector<std::string> candidates =
+      CuptiCandidates(options.cupti_library, driver_version);
   for (const std::string& candidate : candidates) {
-    if (auto cupti = LoadLibrary<uint32_t>(candidate, "cuptiGetVersion")) {
-      return {kName, State::kOk, Format("{}, {}", cupti->path, cupti->version), {}};
+    if (auto cupti = LoadLibrary(candidate, "cuptiGetVersion")) {
+      return CombinationAbility(*cupti, driver_version);
     }
   }
-  const bool is_wanted = has_driver || !options.cupti_library.empty();
+  const bool is_wanted = driver.has_value() || !options.cupti_library.empty();
   return {kName, is_wanted ? State::kMissing : State::kAbsent, NotFound(options, candidates),
           "install the CUDA Toolkit, or pip install nvidia-cuda-cupti and name its file with "
           "--cupti-lib; a program that brings its own (PyTorch) needs neither"};
@@ -151,9 +183,9 @@ std::vector<Ability> GpuAbilities(const RecordOptions& options, const Machine& m
   }
   auto scope = ReadFile(kYamaPath);
   abilities.push_back(AttachAbility(scope.ok() ? *scope : "", machine.capabilities));
-  abilities.push_back(DriverAbility());
-  const bool has_driver = abilities.back().state == State::kOk;
-  abilities.push_back(CuptiAbility(options, has_driver));
+  const auto driver = LoadLibrary("libcuda.so.1", "cuDriverGetVersion");
+  abilities.push_back(DriverAbility(driver));
+  abilities.push_back(CuptiAbility(options, driver));
   auto parameters = ReadFile(kDriverParametersPath);
   for (Ability& ability :
        ProfilingAbilities(parameters.ok() ? *parameters : "", machine.capabilities, options)) {

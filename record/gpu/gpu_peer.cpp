@@ -12,6 +12,7 @@
 #include "format/base/text.h"
 #include "record/base/clock.h"
 #include "record/gpu/cupti_decode.h"
+#include "record/gpu/cupti_support.h"
 #include "record/gpu/injection_reach.h"
 #include "record/gpu/wire_message.h"
 #include "record/process/rank.h"
@@ -485,6 +486,9 @@ bool GpuPeer::TakeDetail(Bytes message, EventSink& sink) {
       cupti_path_ = TextOf(*text);
       process_.cupti_version = static_cast<uint32_t>((*fixed)->number);
       AppendFormat(news_, "process {}: {}\n", pid(), cupti_path_);
+      if (auto lacks = OldCuptiText(process_.cupti_version, process_.driver_version)) {
+        Add(sink, LossKind::kOldCupti, 1, *std::move(lacks));
+      }
       return true;
     case wire::DetailKind::kDriverVersion:
       process_.driver_version = static_cast<uint32_t>((*fixed)->number);

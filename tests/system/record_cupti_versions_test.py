@@ -4,13 +4,16 @@ one cannot tell; that is named. gpu_truth_test runs with each of them too."""
 
 import os
 import re
+import subprocess
 import sys
 from collections import Counter
 
 import gpu_attach_test
+from gpu_capture import GpuCapture
 from gpu_programs import REAL, prepare, recorded
+from simulated_gpu import simulated
 import xpu_testing
-from xpu_testing import Workspace, expect, expect_in, main
+from xpu_testing import Workspace, expect, expect_in, main, recorder
 
 NEWEST = "13.0"
 # Version -> bytes of a record of a kernel, memcpy, memset, graph launch and overhead.
@@ -20,6 +23,11 @@ KINDS = ("kernel", "memcpy", "memset", "graph_launch", "overhead")
 OLDER = [version for version in SIZES if version != NEWEST]
 EVENTS = ("kernel", "memcpy", "memset", "graph_launch", "memory_operation", "api_call", "launch_stack",
           "jit_operation", "device")
+UPDATES = "changes by cudaGraphExecUpdate are not followed"
+COUNTERS = "no hardware counters (--gpu-metrics)"
+PARAMETERS = "new parameters of graph nodes are not followed"
+LACKS = {"11.8": [UPDATES, COUNTERS, PARAMETERS], "12.0": [UPDATES, COUNTERS, PARAMETERS],
+         "12.4": [COUNTERS, PARAMETERS], "12.9": [PARAMETERS], NEWEST: []}
 
 
 def recorded_with(version, work, name, *arguments, options=()):
@@ -143,6 +151,58 @@ def test_attach_leaves_a_program_with_graphs_alive():
             gpu_attach_test.test_every_launch_of_each_window()
         finally:
             del os.environ["XPU_FAKE_CUPTI_VERSION"]
+
+
+def test_the_capture_names_what_is_missing():
+    for version, lacks in LACKS.items():
+        with Workspace() as work:
+            recorded_with(version, work, "vector_add")
+            note = GpuCapture(work.path / "capture.xpu").entry("old_cupti")
+            expect(f"note with {version}", note is not None, bool(lacks))
+            if lacks:
+                expect("severity", note["severity"], "note")
+                expect_in("text", f"CUPTI of CUDA {version} with a driver of CUDA 13.0 (expected to "
+                          f"work, tested on a simulated GPU only): {'; '.join(lacks)}", str(note))
+
+
+def check_line(**variables):
+    result = subprocess.run([recorder(), "--check", "--gpu-only"], env=simulated(**variables),
+                            capture_output=True, text=True)
+    [line] = [l for l in result.stdout.splitlines() if " libcupti: " in l]
+    return line
+
+
+def test_check_names_the_combination():
+    for version, lacks in LACKS.items():
+        line = check_line(XPU_FAKE_CUPTI_VERSION=version)
+        how = ("tested on GPUs" if version == NEWEST
+               else "expected to work, tested on a simulated GPU only")
+        expect("state", line.split()[0], "ok")
+        expect(f"combination with {version}", line.split("/libcupti.so.13, ")[1],
+               "; ".join([f"CUDA {version} with a driver of CUDA 13.0: {how}", *lacks]))
+    for version, how in (("12.2", "expected to work, not tested"),
+                         ("13.1", "expected to work, not tested"),
+                         ("11.6", "not supported, CUDA 11.8 is the oldest that is")):
+        expect_in(version, f"CUDA {version} with a driver of CUDA 13.0: {how}",
+                  check_line(XPU_FAKE_CUPTI_VERSION=version))
+    expect_in("a newer driver", "CUDA 13.0 with a driver of CUDA 13.1: expected to work, tested with a "
+              "driver of CUDA 13.0", check_line(XPU_FAKE_DRIVER_VERSION="13.1"))
+
+
+def test_an_older_driver():
+    """The libcupti of its name is looked for, and a newer one is refused."""
+    versions = {"XPU_FAKE_DRIVER_VERSION": "11.8", "XPU_FAKE_CUPTI_VERSION": "11.8"}
+    expect_in("line", "/libcupti.so.11.8, CUDA 11.8 with a driver of CUDA 11.8: ",
+              check_line(**versions))
+    with Workspace() as work:
+        account, capture = recorded(work, "vector_add", env=versions)
+        expect("kernels", len(capture.of("kernel")), account["launches"])
+        expect("losses", capture.losses(), {})
+        expect("file", {os.path.basename(p["cupti_path"]) for p in capture.of("gpu_process")} - {""},
+               {"libcupti.so.11.8"})
+    line = check_line(XPU_FAKE_DRIVER_VERSION="12.4")
+    expect("state", line.split()[0], "missing")
+    expect_in("reason", "CUDA 13.0, is newer than the driver", line)
 
 
 if __name__ == "__main__":
