@@ -205,6 +205,24 @@ def test_a_refusal_is_said_and_the_rest_goes_on():
                   work.capture().details("gpu_clocks_refused")[0])
 
 
+def test_an_older_cupti_has_no_counters():
+    require_recording()
+    for version in ("11.8", "12.0", "12.4"):
+        with Workspace() as work:
+            record(work, "--gpu-metrics", *program(0.2), env=with_gpu(XPU_FAKE_CUPTI_VERSION=version))
+            capture = work.capture()
+            expect("losses", capture.losses(), {"gpu_metrics_refused": 1, "old_cupti": 1})
+            expect_in("reason", "hardware counters need CUPTI 12.6 or newer",
+                      capture.details("gpu_metrics_refused")[0])
+            expect("samples", capture.gpu_metric_samples, [])
+            expect("kernels", len(capture.kernels) > 0, True)
+    with Workspace() as work:
+        record(work, "--gpu-metrics", *program(0.6), env=with_gpu(XPU_FAKE_CUPTI_VERSION="12.9"))
+        capture = work.capture()
+        expect("losses", capture.losses(), {"old_cupti": 1})
+        expect("samples", len(capture.gpu_metric_samples) > 0, True)
+
+
 def test_a_library_that_others_can_write_is_not_loaded():
     require_recording()
     with Workspace() as work:
