@@ -56,6 +56,9 @@ struct Lack {
 // Where no header of a version in between is to be had, `since` is the oldest that is known to have
 // it.
 inline constexpr uint32_t kFirstWithExecutableIds = 12040;  // cuptiGetGraphExecId
+// Records of sampled instructions grew in 12.4 (a correlation id), from 56 bytes to 64. They lie in
+// an array of ours, whose elements an older CUPTI takes to be shorter.
+inline constexpr uint32_t kFirstWithPcSampling = 12040;
 inline constexpr uint32_t kFirstWithPmSampling = 12060;
 // Before, cuptiFinalize may crash a program that has graphs, or had some (NVIDIA's notes on 12.4
 // Update 1, and reports up to 12.5).
@@ -63,6 +66,7 @@ inline constexpr uint32_t kFirstToFinalizeWithGraphs = 12060;
 inline constexpr uint32_t kFirstWithNodeUpdates = 13000;
 inline constexpr Lack kLacks[] = {
     {kFirstWithExecutableIds, "changes by cudaGraphExecUpdate are not followed"},
+    {kFirstWithPcSampling, "no samples of GPU code (--gpu-samples)"},
     {kFirstWithPmSampling, "no hardware counters (--gpu-metrics)"},
     {kFirstWithNodeUpdates, "new parameters of graph nodes are not followed"},
 };

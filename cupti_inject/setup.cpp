@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cupti_inject/callbacks.h"
+#include "cupti_inject/cupti_versions.h"
 #include "cupti_inject/graph_nodes.h"
 #include "cupti_inject/watched_calls.h"
 
@@ -162,6 +163,10 @@ uint32_t EnableCallbacks(Injection& self, uint32_t domain) {
 // Where it does not work the rest of the recording goes on.
 void OpenSampling(Injection& self) {
   if ((self.settings & wire::kSettingGpuSamples) == 0) return;
+  if (cupti::CudaVersionOfCupti(self.cupti_version) < cupti::kFirstWithPcSampling) {
+    return SendDetail(self, wire::DetailKind::kNotSampled, 0,
+                      "samples of GPU code need CUPTI of CUDA 12.4 or newer");
+  }
   char reason[128] = "";
   if (!self.sampling.Open(self.mapped.header, &self.ring, &self.cupti, reason, sizeof(reason))) {
     return SendDetail(self, wire::DetailKind::kNotSampled, 0, reason);

@@ -24,9 +24,11 @@ OLDER = [version for version in SIZES if version != NEWEST]
 EVENTS = ("kernel", "memcpy", "memset", "graph_launch", "memory_operation", "api_call", "launch_stack",
           "jit_operation", "device")
 UPDATES = "changes by cudaGraphExecUpdate are not followed"
+SAMPLES = "no samples of GPU code (--gpu-samples)"
 COUNTERS = "no hardware counters (--gpu-metrics)"
 PARAMETERS = "new parameters of graph nodes are not followed"
-LACKS = {"11.8": [UPDATES, COUNTERS, PARAMETERS], "12.0": [UPDATES, COUNTERS, PARAMETERS],
+LACKS = {"11.8": [UPDATES, SAMPLES, COUNTERS, PARAMETERS],
+         "12.0": [UPDATES, SAMPLES, COUNTERS, PARAMETERS],
          "12.4": [COUNTERS, PARAMETERS], "12.9": [PARAMETERS], NEWEST: []}
 
 

@@ -192,6 +192,23 @@ def test_missing_permission():
         expect("samples", capture.gpu_samples, [])
 
 
+def test_older_versions_of_cupti():
+    """Before 12.4 the records of samples have another size."""
+    require_recording()
+    for version, losses in (("11.8", {"gpu_not_sampled": 1, "old_cupti": 1}),
+                            ("12.0", {"gpu_not_sampled": 1, "old_cupti": 1}),
+                            ("12.4", {"old_cupti": 1}), ("12.9", {"old_cupti": 1})):
+        with Workspace() as work:
+            account = record_samples(work, XPU_FAKE_CUPTI_VERSION=version)
+            capture = work.capture()
+            check_kernels(capture, account)
+            expect(f"losses with {version}", capture.losses(), losses)
+            expect(f"samples with {version}", bool(capture.gpu_samples),
+                   "gpu_not_sampled" not in losses)
+            for detail in capture.details("gpu_not_sampled"):
+                expect_in("reason", "samples of GPU code need CUPTI of CUDA 12.4 or newer", detail)
+
+
 def test_dropped_by_the_hardware():
     require_recording()
     with Workspace() as work:
