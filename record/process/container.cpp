@@ -216,18 +216,20 @@ ContainerFinder::ContainerFinder()
   if (!names.container && names.name.empty()) own_mounts_.clear();
 }
 
-bool ContainerFinder::Find(pid_t pid, std::optional<Container>& found) const {
+ContainerFinder::Answer ContainerFinder::Find(pid_t pid, std::optional<Container>& found) const {
   constexpr size_t kMostBytes = size_t{64} << 10;
   const std::string process = std::to_string(pid);
   Result<std::string> cgroup = ReadFile(Format("/proc/{}/cgroup", process), kMostBytes);
-  if (!cgroup.ok()) return false;
+  if (!cgroup.ok()) return Answer::kNone;
   const std::string mount_namespace = MountNamespaceOf(process);
   const bool is_own = mount_namespace.empty() || mount_namespace == own_namespace_;
   const std::string mounts = is_own ? own_mounts_ : MountsOf(process);
   found = FindContainer(*cgroup, mounts, {});
   // Only of containers the environment is of interest.
-  if (found) found = FindContainer(*cgroup, mounts, EnvironmentOf(pid));
-  return true;
+  if (!found) return Answer::kWhole;
+  const std::vector<std::string> environment = EnvironmentOf(pid);
+  found = FindContainer(*cgroup, mounts, environment);
+  return environment.empty() ? Answer::kPartial : Answer::kWhole;
 }
 
 }  // namespace xpu

@@ -43,8 +43,13 @@ class ContainerFinder {
  public:
   ContainerFinder();
 
-  // Returns false if the process cannot be read, as after its end. `found`: nullopt: it is in none.
-  bool Find(pid_t pid, std::optional<Container>& found) const;
+  enum class Answer : uint8_t {
+    kNone,     // the process cannot be read, as after its end
+    kPartial,  // it is in exec and has no environment yet, or it has none at all
+    kWhole,
+  };
+  // `found`: nullopt: it is in none.
+  Answer Find(pid_t pid, std::optional<Container>& found) const;
 
  private:
   // Mounts are the recorder's own: they are read once.

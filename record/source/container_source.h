@@ -25,11 +25,12 @@ class ContainerSource : public Source, private ProcessListener {
   struct Due {
     uint32_t pid = 0;
     uint32_t parent = 0;  // 0: it is not a fork
+    uint32_t tries = 0;   // that found no environment
   };
 
   explicit ContainerSource(const SourceContext& context) : context_(context) {}
-  void OnFork(uint32_t parent_pid, uint32_t pid) override { due_.push_back({pid, parent_pid}); }
-  void OnExec(uint32_t pid) override { due_.push_back({pid, 0}); }
+  void OnFork(uint32_t parent_pid, uint32_t pid) override { due_.push_back({pid, parent_pid, 0}); }
+  void OnExec(uint32_t pid) override { due_.push_back({pid, 0, 0}); }
   void OnEnd(uint32_t pid) override { ended_.push_back(pid); }
   void Take(const Due& due, EventSink& sink);
   void Write(uint32_t pid, const Container& container, EventSink& sink) const;

@@ -155,8 +155,8 @@ TEST(FindContainer, OfHostileTextsNothingIsKept) {
 
 TEST(ContainerFinder, AProcessThatEndedIsNotInOne) {
   std::optional<Container> found;
-  EXPECT_TRUE(ContainerFinder().Find(::getpid(), found));
-  EXPECT_FALSE(ContainerFinder().Find(0x7fffffff, found));
+  EXPECT_EQ(ContainerFinder().Find(::getpid(), found), ContainerFinder::Answer::kWhole);
+  EXPECT_EQ(ContainerFinder().Find(0x7fffffff, found), ContainerFinder::Answer::kNone);
 }
 
 }  // namespace
