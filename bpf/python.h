@@ -56,6 +56,17 @@ struct thread_search {
   __u64 native_thread;
 };
 
+static __always_inline bool read_thread_number(const struct xpu_python_layout* layout, __u64 state,
+                                               __u64* number) {
+  __u32 in_thread = 0;
+
+  if (!read_python(number, 8, state + layout->native_thread)) return false;
+  if (layout->thread_number == XPU_PYTHON_NO_MEMBER) return true;
+  if (!read_python(&in_thread, 4, *number + layout->thread_number)) return false;
+  *number = in_thread;
+  return true;
+}
+
 /*
  * Advances by one thread or one interpreter; 1 ends the search. Not static, so that the verifier
  * assumes nothing about `search`: up to Linux 6.7 it follows only the first call of a loop, in
@@ -74,7 +85,7 @@ __attribute__((noinline)) int search_thread(struct thread_search* search,
       return 1;
     return 0;
   }
-  if (!read_python(&native, 8, search->thread + layout->native_thread)) return 1;
+  if (!read_thread_number(layout, search->thread, &native)) return 1;
   if (native == search->native_thread) {
     if (!search->found) search->found = search->thread;
     /* A thread may have a state in several interpreters. */
@@ -112,7 +123,7 @@ static __always_inline bool is_of_thread(const struct xpu_python_layout* layout,
                                          __u64 number) {
   __u64 native = 0;
 
-  return read_python(&native, 8, state + layout->native_thread) && native == number;
+  return read_thread_number(layout, state, &native) && native == number;
 }
 
 /* Returns 0 if the thread has none. */
@@ -288,13 +299,17 @@ static __always_inline int take_frame(struct python_walk* walk, struct xpu_stack
   fingerprint = ensure_code_sent(walk, stack, layout, code);
   if (!fingerprint) return 0;
   /* In a frame that has just been created this is before the first instruction. */
-  into = window_word(stack, FRAME_WORDS, layout->frame_instruction) -
-         (code + layout->code_instructions);
+  into = window_word(stack, FRAME_WORDS, layout->frame_instruction);
+  if (layout->instruction_unit)
+    into = (into & 0xffffffff) * layout->instruction_unit;
+  else
+    into -= code + layout->code_instructions;
   if (into > XPU_PYTHON_MAX_OFFSET) into = 0;
   words[0] = code;
   words[1] = (__u64)fingerprint << XPU_PYTHON_FINGERPRINT_SHIFT | into;
-  if (layout->frame_is_entry != XPU_PYTHON_NO_MEMBER &&
-      window_byte(stack, FRAME_WORDS, layout->frame_is_entry))
+  if (layout->frame_is_entry == XPU_PYTHON_ALWAYS ||
+      (layout->frame_is_entry != XPU_PYTHON_NO_MEMBER &&
+       window_byte(stack, FRAME_WORDS, layout->frame_is_entry)))
     words[1] |= XPU_PYTHON_IS_ENTRY;
   return 1;
 }
@@ -315,6 +330,15 @@ static __always_inline bool leave_cframe(struct python_walk* walk,
   return true;
 }
 
+static __always_inline bool read_frame(struct xpu_stack* stack,
+                                       const struct xpu_python_layout* layout, __u64 frame) {
+  void* to = &stack->window[FRAME_WORDS];
+
+  if (layout->frame_bytes == XPU_PYTHON_FRAME_BYTES)
+    return read_python(to, XPU_PYTHON_FRAME_BYTES, frame);
+  return read_python(to, XPU_PYTHON_SHORT_FRAME_BYTES, frame);
+}
+
 /* Walks frame number `index`; 1 ends the walk. For the use of `index` see walk_frame. */
 __attribute__((noinline)) int walk_python_frame(struct python_walk* walk, struct xpu_stack* stack,
                                                 const struct xpu_python_layout* layout,
@@ -328,8 +352,7 @@ __attribute__((noinline)) int walk_python_frame(struct python_walk* walk, struct
     walk->stop = XPU_PYTHON_DEPTH;
     return 1;
   }
-  if (read_python(&stack->window[FRAME_WORDS], XPU_PYTHON_FRAME_BYTES, walk->frame) &&
-      take_frame(walk, stack, layout, words)) {
+  if (read_frame(stack, layout, walk->frame) && take_frame(walk, stack, layout, words)) {
     walk->frame = window_word(stack, FRAME_WORDS, layout->frame_previous);
   } else if (leave_cframe(walk, layout)) {
     words[0] = XPU_PYTHON_BEGIN;

@@ -21,8 +21,12 @@
 /* The most Python frames of a walk, including the interpreter's own between them. */
 #define XPU_MAX_PYTHON_FRAMES 384
 
-/* Bytes that are read from a frame and from a code object. */
-#define XPU_PYTHON_FRAME_BYTES 80
+/*
+ * Bytes that are read from a frame and from a code object. Frames of 3.11 and later are shorter,
+ * and what follows one may not be readable.
+ */
+#define XPU_PYTHON_FRAME_BYTES 112
+#define XPU_PYTHON_SHORT_FRAME_BYTES 80
 #define XPU_PYTHON_CODE_BYTES 144
 /*
  * The part of a code object that distinguishes it from others, from code_path minus this on: the
@@ -33,6 +37,8 @@
 
 /* Marks members that a version does not have. */
 #define XPU_PYTHON_NO_MEMBER 0xffff
+/* frame_is_entry: the interpreter calls itself for each frame. */
+#define XPU_PYTHON_ALWAYS 0xfffe
 
 /* Offsets in bytes, in the order in which they are followed. */
 struct xpu_python_layout {
@@ -45,17 +51,21 @@ struct xpu_python_layout {
   __u16 threads; /* first element of the list */
   /* PyThreadState */
   __u16 next_thread;
-  __u16 native_thread; /* as gettid returns it */
+  __u16 native_thread; /* as gettid returns it, or what pthread_self returns */
+  __u16 thread_number; /* in what pthread_self returns, as gettid returns it */
   __u16 status;        /* bit 4: in use */
   __u16 thread_frame;  /* the innermost frame, or the _PyCFrame that refers to it */
   __u16 cframe_frame;  /* in a _PyCFrame, the innermost frame */
-  /* _PyInterpreterFrame, below XPU_PYTHON_FRAME_BYTES */
+  /* _PyInterpreterFrame, before 3.11 PyFrameObject; below frame_bytes */
+  __u16 frame_bytes;
   __u16 frame_code;
   __u16 frame_previous;
-  __u16 frame_instruction;
+  __u16 frame_instruction; /* an address or, if it has a unit, a number of units */
+  __u16 instruction_unit;  /* in bytes */
   __u16 frame_owner;
-  __u16 frame_is_entry; /* 3.11; later a frame of the C stack lies below an entry frame */
-  __u16 stack_owner;    /* owners from this value on are not frames of a program */
+  /* 3.11; later a frame of the C stack lies below an entry frame; before, each frame is one */
+  __u16 frame_is_entry;
+  __u16 stack_owner; /* owners from this value on are not frames of a program */
   /* PyCodeObject; all but the last one below XPU_PYTHON_CODE_BYTES */
   __u16 code_first_line;
   __u16 code_path;

@@ -37,9 +37,11 @@ uint64_t HashOfCode(const uint64_t* words, uint64_t code, uint64_t first_line) {
 bool IsSound(const xpu_python_layout& layout) {
   constexpr uint16_t kLastOfFrame = XPU_PYTHON_FRAME_BYTES - 8;
   constexpr uint16_t kLastOfCode = XPU_PYTHON_CODE_BYTES - 8;
-  return layout.frame_code <= kLastOfFrame && layout.frame_previous <= kLastOfFrame &&
-         layout.frame_instruction <= kLastOfFrame && layout.frame_owner < XPU_PYTHON_FRAME_BYTES &&
-         (layout.frame_is_entry == kNoMember || layout.frame_is_entry < XPU_PYTHON_FRAME_BYTES) &&
+  return layout.frame_bytes <= XPU_PYTHON_FRAME_BYTES && layout.frame_code <= kLastOfFrame &&
+         layout.frame_previous <= kLastOfFrame && layout.frame_instruction <= kLastOfFrame &&
+         layout.frame_owner < XPU_PYTHON_FRAME_BYTES &&
+         (layout.frame_is_entry >= XPU_PYTHON_ALWAYS ||
+          layout.frame_is_entry < XPU_PYTHON_FRAME_BYTES) &&
          layout.code_path <= kLastOfCode && layout.code_path >= XPU_PYTHON_BEFORE_PATH &&
          layout.code_path - XPU_PYTHON_BEFORE_PATH + 8 * XPU_PYTHON_HASHED_WORDS <=
              XPU_PYTHON_CODE_BYTES &&
@@ -58,7 +60,7 @@ struct PythonStacks::Walk {
   uint64_t now_ns;
   uint64_t frame = 0;
   uint64_t cframe = 0;  // that `frame` is the innermost of; 0: this version has none
-  uint64_t frame_words[kFrameWords];
+  uint64_t frame_words[kFrameWords] = {};
   uint64_t code_words[kCodeWords];
   uint64_t frames[XPU_MAX_PYTHON_FRAMES];  // wire::PythonStackMessage
   uint32_t count = 0;
@@ -80,8 +82,11 @@ void PythonStacks::Close() {
 // ---- the state of the thread --------------------------------------------------------------------
 
 bool PythonStacks::IsOfThread(uint64_t state, uint32_t tid, uint64_t now_ns) {
+  const xpu_python_layout& layout = header_->python.layout;
   uint64_t native = 0;
-  return Read64(state + header_->python.layout.native_thread, &native, now_ns) && native == tid;
+  if (!Read64(state + layout.native_thread, &native, now_ns)) return false;
+  if (layout.thread_number == kNoMember) return native == tid;
+  return native == static_cast<uint64_t>(pthread_self());
 }
 
 uint64_t PythonStacks::FindThread(uint32_t tid, uint64_t now_ns, ThreadStack& own) {
@@ -163,7 +168,7 @@ bool PythonStacks::LeaveCframe(Walk& walk) {
 
 __attribute__((flatten)) bool PythonStacks::TakeFrame(Walk& walk, uint64_t* previous) {
   const xpu_python_layout& layout = walk.layout;
-  if (!pages_.Read(walk.frame, walk.frame_words, sizeof(walk.frame_words), walk.now_ns)) {
+  if (!pages_.Read(walk.frame, walk.frame_words, layout.frame_bytes, walk.now_ns)) {
     return false;
   }
   *previous = WordAt(walk.frame_words, layout.frame_previous);
@@ -176,11 +181,17 @@ __attribute__((flatten)) bool PythonStacks::TakeFrame(Walk& walk, uint64_t* prev
       WordAt(walk.code_words, layout.object_type) != walk.code_type) {
     return false;
   }
-  uint64_t into =
-      WordAt(walk.frame_words, layout.frame_instruction) - (code + layout.code_instructions);
+  uint64_t into = WordAt(walk.frame_words, layout.frame_instruction);
+  if (layout.instruction_unit == 0) {
+    into -= code + layout.code_instructions;
+  } else {
+    into = uint64_t{static_cast<uint32_t>(into)} * layout.instruction_unit;
+  }
   if (into > XPU_PYTHON_MAX_OFFSET) into = 0;
   uint64_t frame = uint64_t{NumberOf(walk, code)} << 32 | into;
-  if (layout.frame_is_entry != kNoMember && ByteAt(walk.frame_words, layout.frame_is_entry) != 0) {
+  if (layout.frame_is_entry == XPU_PYTHON_ALWAYS ||
+      (layout.frame_is_entry != kNoMember &&
+       ByteAt(walk.frame_words, layout.frame_is_entry) != 0)) {
     frame |= wire::kPythonEntry;
   }
   walk.frames[walk.count++] = frame;

@@ -949,7 +949,7 @@ struct PythonCode {
   path @3 :Column $text;  # as in the interpreter: "/app/model.py", "<string>"
   firstLine @4 :Column $u32;
   lineTable @5 :Column $bytes;
-    # co_linetable in the format of Python 3.11 and later; empty if it could not be read
+    # in the format of co_linetable of Python 3.11 and later; empty if it could not be read
   version @6 :Column $u32;  # the interpreter's version, major << 8 | minor
 }
 

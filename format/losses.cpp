@@ -58,7 +58,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "{file|files} for which no unwind table could be made", ""},
     {LossKind::kPythonNotWalked, "python_not_walked", Severity::kPartial,
      "{process|processes} whose Python frames are not recorded",
-     "Only CPython 3.11 to 3.14 with the global lock is supported."},
+     "Only CPython 3.9 to 3.14 with the global lock is supported."},
     {LossKind::kPythonCut, "python_truncated", Severity::kPartial,
      "{stack|stacks} with more Python frames than the limit, cut at the outer end",
      "The limit is 384 frames, including those of the interpreter itself."},

@@ -27,6 +27,8 @@ constexpr xpu_python_layout Common(uint16_t minor) {
   layout.current_thread = kNoMember;
   layout.status = kNoMember;
   layout.cframe_frame = kNoMember;
+  layout.thread_number = kNoMember;
+  layout.frame_bytes = XPU_PYTHON_SHORT_FRAME_BYTES;
   layout.frame_is_entry = kNoMember;
   layout.stack_owner = kOwnedByStack;
   layout.object_type = 8;
@@ -86,6 +88,42 @@ constexpr xpu_python_layout Layout312() {
   return layout;
 }
 
+// 3.9 and 3.10: frames are objects, and the interpreter calls itself for each. A thread is known by
+// what pthread_self returns, in which glibc has its number.
+constexpr xpu_python_layout OldLayout(uint16_t minor) {
+  constexpr uint16_t kNumberInGlibc = 720;
+  constexpr uint16_t kFrameCode = 32;
+  xpu_python_layout layout = Common(minor);
+  layout.interpreters = 32;
+  layout.next_interpreter = 0;
+  layout.threads = 8;
+  layout.next_thread = 8;
+  layout.native_thread = 176;
+  layout.thread_number = kNumberInGlibc;
+  layout.thread_frame = 24;
+  layout.frame_bytes = XPU_PYTHON_FRAME_BYTES;
+  layout.frame_previous = 24;
+  layout.frame_code = kFrameCode;
+  layout.frame_owner = kFrameCode + 7;  // all are the program's: no address is so high
+  layout.frame_is_entry = XPU_PYTHON_ALWAYS;
+  layout.frame_instruction = minor == 9 ? 104 : 96;
+  layout.instruction_unit = minor == 9 ? 1 : 2;
+  layout.code_first_line = 40;
+  layout.code_path = 104;
+  layout.code_name = 112;
+  layout.code_line_table = 120;
+  layout.text_ascii = 48;
+  layout.text_other = 72;
+  return layout;
+}
+
+std::optional<xpu_python_layout> LayoutByTable(uint16_t version) {
+  if (version == Version(9) || version == Version(10)) return OldLayout(version & 0xff);
+  if (version == Version(11)) return Layout311();
+  if (version == Version(12)) return Layout312();
+  return std::nullopt;
+}
+
 // The start of _PyRuntime from 3.13 on: a list of 64-bit offsets, accessed by index.
 class PublishedOffsets {
  public:
@@ -133,10 +171,10 @@ std::optional<xpu_python_layout> ReadLayout(PublishedOffsets offsets, uint16_t m
   layout.thread_frame = offsets.Offset(at.thread + 4);
   layout.native_thread = offsets.Offset(at.thread + 6);
   layout.status = offsets.Offset(at.thread + 8);
-  layout.frame_previous = offsets.Offset(at.frame + 1, XPU_PYTHON_FRAME_BYTES);
-  layout.frame_code = offsets.Offset(at.frame + 2, XPU_PYTHON_FRAME_BYTES);
-  layout.frame_instruction = offsets.Offset(at.frame + 3, XPU_PYTHON_FRAME_BYTES);
-  layout.frame_owner = offsets.Offset(at.frame + 5, XPU_PYTHON_FRAME_BYTES);
+  layout.frame_previous = offsets.Offset(at.frame + 1, XPU_PYTHON_SHORT_FRAME_BYTES);
+  layout.frame_code = offsets.Offset(at.frame + 2, XPU_PYTHON_SHORT_FRAME_BYTES);
+  layout.frame_instruction = offsets.Offset(at.frame + 3, XPU_PYTHON_SHORT_FRAME_BYTES);
+  layout.frame_owner = offsets.Offset(at.frame + 5, XPU_PYTHON_SHORT_FRAME_BYTES);
   layout.code_path = offsets.Offset(at.code + 1, kLastWord);
   layout.code_name = offsets.Offset(at.code + 3, kLastWord);
   layout.code_line_table = offsets.Offset(at.code + 4, kLastWord);
@@ -155,9 +193,12 @@ std::optional<xpu_python_layout> ReadLayout(PublishedOffsets offsets, uint16_t m
   return layout;
 }
 
-// Decodes Py_Version, which has the format of sys.hexversion. 0: older than 3.11.
+// Decodes Py_Version, which has the format of sys.hexversion; older versions are known by functions
+// that they were the first to have. 0: older than 3.9.
 uint16_t VersionOf(const ElfImage& image) {
   const auto address = FindSymbolAddress(image, "Py_Version");
+  if (!address && FindSymbolAddress(image, "Py_NewRef")) return Version(10);
+  if (!address && FindSymbolAddress(image, "PyFrame_GetBack")) return Version(9);
   uint64_t version = 0;
   if (address) ReadAt(image.BytesAtLinkAddress(*address, sizeof(version)), 0, version);
   return static_cast<uint16_t>(version >> 16);
@@ -179,8 +220,8 @@ PythonRuntime FindPythonRuntime(const ElfImage& image) {
   runtime.link_address = *address;
   runtime.code_type = *code_type;
   runtime.version = VersionOf(image);
-  if (runtime.version == Version(11) || runtime.version == Version(12)) {
-    runtime.layout = runtime.version == Version(11) ? Layout311() : Layout312();
+  if (const auto layout = LayoutByTable(runtime.version)) {
+    runtime.layout = *layout;
     runtime.kind = PythonRuntime::Kind::kKnown;
     return runtime;
   }
@@ -199,7 +240,7 @@ PythonRuntime FindPythonRuntime(const ElfImage& image) {
 }
 
 std::string NameOf(const PythonRuntime& runtime) {
-  if (runtime.version == 0) return "Python older than 3.11";
+  if (runtime.version == 0) return "Python older than 3.9";
   return Format("Python {}.{}{}", runtime.version >> 8, runtime.version & 0xff,
                 runtime.kind == PythonRuntime::Kind::kFreeThreaded ? ", free-threaded" : "");
 }

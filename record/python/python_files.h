@@ -24,16 +24,16 @@ struct PythonRuntime {
     kFreeThreaded,  // built without the global lock: other threads may free frames
   };
   Kind kind = Kind::kNone;
-  uint16_t version = 0;       // major << 8 | minor; 0: a version before 3.11, which does not say
+  uint16_t version = 0;       // major << 8 | minor; 0: older than 3.9
   uint64_t link_address = 0;  // of _PyRuntime
   uint64_t code_type = 0;     // of PyCode_Type
   xpu_python_layout layout{};
 };
 
-// Uses a table for 3.11 and 3.12, and the offsets that 3.13 and 3.14 publish in _PyRuntime.
+// Uses a table for 3.9 to 3.12, and the offsets that 3.13 and 3.14 publish in _PyRuntime.
 PythonRuntime FindPythonRuntime(const ElfImage& image);
 
-// "Python 3.10", "Python older than 3.11".
+// "Python 3.13, free-threaded", "Python older than 3.9".
 std::string NameOf(const PythonRuntime& runtime);
 
 class PythonFiles {

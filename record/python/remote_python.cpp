@@ -60,7 +60,10 @@ class PythonWalk {
 
 bool PythonWalk::IsOfThread(uint64_t state, uint32_t thread) const {
   uint64_t native = 0;
-  return Read(state + layout_.native_thread, native) && native == thread;
+  if (!Read(state + layout_.native_thread, native)) return false;
+  if (layout_.thread_number == kMissing) return native == thread;
+  uint32_t number = 0;
+  return Read(native + layout_.thread_number, number) && number == thread;
 }
 
 // A thread may have a state in several interpreters.
@@ -123,9 +126,11 @@ PythonCodes::Content PythonWalk::ContentOf(const CodeBytes& code) const {
 }
 
 bool PythonWalk::TakeFrame(RemotePythonStack& stack, uint64_t& previous) {
-  FrameBytes frame;
+  FrameBytes frame{};
   CodeBytes code;
-  if (!Read(frame_, frame)) return false;
+  if (!memory_.Read(frame_, frame.data(), std::min<size_t>(frame.size(), layout_.frame_bytes))) {
+    return false;
+  }
   previous = At<uint64_t>(frame, layout_.frame_previous);
   if (At<uint8_t>(frame, layout_.frame_owner) >= layout_.stack_owner) {
     if (!stack.frames.empty()) stack.frames.back().is_entry = true;
@@ -135,12 +140,16 @@ bool PythonWalk::TakeFrame(RemotePythonStack& stack, uint64_t& previous) {
   if (!Read(address, code) || At<uint64_t>(code, layout_.object_type) != python_.code_type) {
     return false;
   }
-  uint64_t offset =
+  const uint64_t offset_of_address =
       At<uint64_t>(frame, layout_.frame_instruction) - (address + layout_.code_instructions);
+  const uint64_t units = At<uint32_t>(frame, layout_.frame_instruction);
+  uint64_t offset =
+      layout_.instruction_unit == 0 ? offset_of_address : units * layout_.instruction_unit;
   if (offset > XPU_PYTHON_MAX_OFFSET) offset = 0;
   stack.frames.push_back({.code = ContentOf(code),
-                          .is_entry = layout_.frame_is_entry != kMissing &&
-                                      At<uint8_t>(frame, layout_.frame_is_entry) != 0,
+                          .is_entry = layout_.frame_is_entry == XPU_PYTHON_ALWAYS ||
+                                      (layout_.frame_is_entry != kMissing &&
+                                       At<uint8_t>(frame, layout_.frame_is_entry) != 0),
                           .offset = static_cast<uint32_t>(offset)});
   return true;
 }

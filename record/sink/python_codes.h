@@ -15,8 +15,14 @@ namespace xpu {
 // Empty for another kind.
 std::string PythonText(std::span<const std::byte> bytes, uint32_t kind);
 
+// The co_lnotab of Python 3.9 or the co_linetable of 3.10 in the format of 3.11 and later, which is
+// the capture's (format/python_lines.h). 3.9 does not say where the last line ends: it gets half a
+// kibibyte of code.
+std::string NewLineTable(std::string_view old_table, uint32_t version);
+
 class PythonCodes {
  public:
+  // `line_table` as the version has it.
   struct Content {
     std::string name;
     std::string path;

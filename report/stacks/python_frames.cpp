@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kMaxPythonFrames = 4096;
 
 // The first version whose line tables PythonLines reads.
-constexpr uint32_t kLineTables = 3 << 8 | 11;
+constexpr uint32_t kLineTables = 3 << 8 | 9;  // 3.9
 
 // "model.py"; of the files that every package has also the package: "torch/__init__.py".
 std::string_view FileOf(std::string_view path) {

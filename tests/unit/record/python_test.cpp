@@ -1,11 +1,13 @@
 // What the recorder makes of Python: which interpreter a file is, and what the BPF programs tell.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "format/python_lines.h"
 #include "record/python/python_files.h"
 #include "record/python/python_stacks.h"
 #include "record/sink/python_codes.h"
@@ -38,12 +40,63 @@ TEST(PythonRuntime, OtherFilesHaveNoRuntime) {
 TEST(PythonRuntime, NamesVersions) {
   PythonRuntime runtime;
   runtime.kind = PythonRuntime::Kind::kOtherVersion;
-  EXPECT_EQ(NameOf(runtime), "Python older than 3.11");
+  EXPECT_EQ(NameOf(runtime), "Python older than 3.9");
   runtime.version = 3 << 8 | 15;
   EXPECT_EQ(NameOf(runtime), "Python 3.15");
   runtime.version = 3 << 8 | 13;
   runtime.kind = PythonRuntime::Kind::kFreeThreaded;
   EXPECT_EQ(NameOf(runtime), "Python 3.13, free-threaded");
+}
+
+using Line = std::optional<int64_t>;
+
+// Pairs of bytes of code and of lines.
+TEST(NewLineTable, OfPython39) {
+  // def f():      line 0
+  //     a         line 1, from byte 0
+  //     b         line 301, from byte 20
+  //     a again   line 1, from byte 24
+  const std::string table("\x00\x01\x14\x7f\x00\x7f\x00\x2e\x04\x80\x00\x80\x00\xd4", 14);
+  const std::string written = NewLineTable(table, 3 << 8 | 9);
+  const PythonLines lines(written);
+  EXPECT_EQ(lines.At(0), Line(1));
+  EXPECT_EQ(lines.At(18), Line(1));
+  EXPECT_EQ(lines.At(20), Line(301));
+  EXPECT_EQ(lines.At(22), Line(301));
+  EXPECT_EQ(lines.At(24), Line(1));
+  EXPECT_EQ(lines.At(500), Line(1));
+  EXPECT_EQ(lines.At(24 + 512), std::nullopt);
+  // All of the code is in the first line.
+  const std::string empty = NewLineTable("", 3 << 8 | 9);
+  EXPECT_EQ(PythonLines(empty).At(100), Line(0));
+}
+
+TEST(NewLineTable, OfPython310) {
+  const std::string table("\x04\x01\x06\x80\x00\x7f\x08\x0a\x02\xf6", 10);
+  const std::string written = NewLineTable(table, 3 << 8 | 10);
+  const PythonLines lines(written);
+  EXPECT_EQ(lines.At(0), Line(1));
+  EXPECT_EQ(lines.At(2), Line(1));
+  EXPECT_EQ(lines.At(4), std::nullopt);  // of no line
+  EXPECT_EQ(lines.At(8), std::nullopt);
+  EXPECT_EQ(lines.At(10), Line(138));
+  EXPECT_EQ(lines.At(16), Line(138));
+  EXPECT_EQ(lines.At(18), Line(128));
+  EXPECT_EQ(lines.At(20), std::nullopt);
+  EXPECT_EQ(NewLineTable("", 3 << 8 | 10), "");
+  EXPECT_EQ(NewLineTable("\x04", 3 << 8 | 10), "");  // half a pair
+}
+
+TEST(PythonCodes, OldLineTablesAreRewritten) {
+  PythonCodes codes;
+  const uint32_t code = codes.NumberOf({.name = "f",
+                                        .path = "f.py",
+                                        .first_line = 7,
+                                        .line_table = "\x04\x01",
+                                        .version = 3 << 8 | 10});
+  const PythonCodes::Content* content = codes.TakeDue(code);
+  ASSERT_NE(content, nullptr);
+  EXPECT_EQ(PythonLines(content->line_table).At(2), Line(1));
 }
 
 TEST(PythonText, IsUtf8) {
