@@ -163,6 +163,7 @@ TEST(AttachEnds, AForkedChildTakesNoPartAndHoldsNothing) {
     Launchers launchers(3);
     AttachingRecorder recorder;
     ASSERT_TRUE(recorder.Begin(attach));
+    launchers.WaitForCalls(1);  // the child of a program that has not used the device may use it
     int until[2];
     ASSERT_EQ(pipe(until), 0);
     const pid_t child = fork();
