@@ -78,9 +78,11 @@ void EventSink::Show(const CubinSlice& slice) {
   for (EventObserver* observer : observers_) observer->Observe(slice, writer_.TextOf(slice.bytes));
 }
 
-void EventSink::ShowPythonStack(uint32_t pid, StackId stack) {
+void EventSink::ShowPythonStack(uint32_t pid, StackId stack, uint64_t time_ns) {
   const EventObserver::NodeOf node_of = [this](StackId id) { return writer_.NodeOf(id); };
-  for (EventObserver* observer : observers_) observer->ObservePythonStack(pid, stack, node_of);
+  for (EventObserver* observer : observers_) {
+    observer->ObservePythonStack(pid, stack, time_ns, node_of);
+  }
 }
 
 void EventSink::ShowStack(uint32_t pid, StackId stack) {

@@ -47,7 +47,9 @@ class EventObserver {
   virtual void Observe(const Mapping& /*mapping*/, std::string_view /*path*/,
                        std::string_view /*build_id*/) {}
   virtual void ObserveStack(uint32_t /*pid*/, StackId /*stack*/, const NodeOf& /*node_of*/) {}
-  virtual void ObservePythonStack(uint32_t /*pid*/, StackId /*stack*/, const NodeOf& /*node_of*/) {}
+  // `time_ns`: when the process had it.
+  virtual void ObservePythonStack(uint32_t /*pid*/, StackId /*stack*/, uint64_t /*time_ns*/,
+                                  const NodeOf& /*node_of*/) {}
   virtual void Observe(const PythonCode& /*code*/, std::string_view /*path*/,
                        std::string_view /*line_table*/) {}
   virtual void Observe(const GpuProcess& /*process*/) {}
@@ -131,11 +133,19 @@ class EventSink {
     if constexpr (requires { event.stack; }) ShowStack(event.pid, event.stack);
     if constexpr (requires { event.waker_stack; }) ShowStack(event.waker_pid, event.waker_stack);
     if constexpr (requires { event.python_stack; }) {
-      if (event.python_stack) ShowPythonStack(event.pid, event.python_stack);
+      if (event.python_stack) ShowPythonStack(event.pid, event.python_stack, TimeOf(event));
+    }
+  }
+  template <typename Event>
+  static uint64_t TimeOf(const Event& event) {
+    if constexpr (requires { event.time_ns; }) {
+      return event.time_ns;
+    } else {
+      return event.start_ns;
     }
   }
   void ShowStack(uint32_t pid, StackId stack);
-  void ShowPythonStack(uint32_t pid, StackId stack);
+  void ShowPythonStack(uint32_t pid, StackId stack, uint64_t time_ns);
   void DefineIfDue(uint32_t code);
   void Note(Status status);
   void Restate();

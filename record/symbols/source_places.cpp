@@ -64,16 +64,16 @@ std::shared_ptr<const SourcePlace> SourcePlaces::PlaceOf(uint32_t pid) {
   return places_[key] = std::move(place);
 }
 
-SourceNamer SourcePlaces::Now(uint32_t pid) {
+std::shared_ptr<const SourceAccess> SourcePlaces::AccessOf(uint32_t pid) {
   std::shared_ptr<const SourcePlace> place = PlaceOf(pid);
-  if (place == nullptr) return {};
-  if (!programs_.contains(pid) && programs_.size() >= kMaxProcesses) return {};
+  if (place == nullptr) return nullptr;
+  if (!programs_.contains(pid) && programs_.size() >= kMaxProcesses) return nullptr;
   Program& program = programs_[pid];
   if (program.taken.empty() || program.taken.back()->place() != place) {
     program.taken.push_back(
         std::make_shared<SourceAccess>(std::move(place), MonotonicNs(), program.begin_ns));
   }
-  return {program.taken.back(), program.begin_ns};
+  return program.taken.back();
 }
 
 void SourcePlaces::Observe(const ProcessEvent& event, std::string_view) {

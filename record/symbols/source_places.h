@@ -59,10 +59,9 @@ struct SourceNamer {
 
 class SourcePlaces : public EventObserver {
  public:
-  // The process as it is now, which names something now or has done so at `time_ns`. Without access
-  // if it has ended, or there are too many.
-  SourceNamer Now(uint32_t pid);
-  SourceNamer At(uint32_t pid, uint64_t time_ns) { return {Now(pid).access, time_ns}; }
+  // The process, as it is now, which has named something at `time_ns`. Without access if it has
+  // ended, or there are too many.
+  SourceNamer At(uint32_t pid, uint64_t time_ns) { return {AccessOf(pid), time_ns}; }
 
   void Observe(const ProcessEvent& event, std::string_view name) override;
 
@@ -72,6 +71,7 @@ class SourcePlaces : public EventObserver {
   using Key = std::tuple<dev_t, ino_t, std::string, uid_t, gid_t, std::string>;
 
   std::shared_ptr<const SourcePlace> PlaceOf(uint32_t pid);
+  std::shared_ptr<const SourceAccess> AccessOf(uint32_t pid);
 
   struct Program {
     uint64_t begin_ns = 0;

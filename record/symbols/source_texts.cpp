@@ -85,7 +85,8 @@ void SourceTexts::Observe(const PythonCode& code, std::string_view path,
   codes_.try_emplace(code.code, Code{std::string(path), std::string(line_table), code.first_line});
 }
 
-void SourceTexts::ObservePythonStack(uint32_t pid, StackId stack, const NodeOf& node_of) {
+void SourceTexts::ObservePythonStack(uint32_t pid, StackId stack, uint64_t time_ns,
+                                     const NodeOf& node_of) {
   auto& recent = recent_[stack.value % recent_.size()];
   if (std::exchange(recent, {pid, stack}) == std::pair(pid, stack)) return;
   for (size_t depth = 0; stack && depth < kMaxPythonFrames; ++depth) {
@@ -95,11 +96,11 @@ void SourceTexts::ObservePythonStack(uint32_t pid, StackId stack, const NodeOf& 
     const PythonFrame frame = PythonFrame::OfBits(node.frame.address);
     if (seen_.size() >= kMaxSeen) seen_.clear();
     const PythonFrame without_entry{.code = frame.code, .offset = frame.offset};
-    if (seen_.insert(without_entry.Bits()).second) AddLine(pid, frame);
+    if (seen_.insert(without_entry.Bits()).second) AddLine(pid, time_ns, frame);
   }
 }
 
-void SourceTexts::AddLine(uint32_t pid, const PythonFrame& frame) {
+void SourceTexts::AddLine(uint32_t pid, uint64_t time_ns, const PythonFrame& frame) {
   const auto code = codes_.find(frame.code);
   if (code == codes_.end()) return;
   const PythonLines lines(code->second.line_table);
@@ -109,7 +110,7 @@ void SourceTexts::AddLine(uint32_t pid, const PythonFrame& frame) {
   // With the head of the function: what it is called, what a compiler says of it.
   if (code->second.first_line > 0) wanted.insert(code->second.first_line);
   const std::string& path = code->second.path;
-  const SourceNamer namer = places_->Now(pid);
+  const SourceNamer namer = places_->At(pid, time_ns);
   const std::lock_guard hold(lock_);
   AddLines(path, wanted, namer);
 }
@@ -134,7 +135,7 @@ void SourceTexts::Observe(const GpuProcess& process) {
   if (gpu_processes_.contains(process.instance)) return;
   // The newest ones count.
   if (gpu_processes_.size() >= kMaxGpuProcesses) gpu_processes_.erase(gpu_processes_.begin());
-  gpu_processes_[process.instance] = places_->Now(process.pid);
+  gpu_processes_[process.instance] = places_->At(process.pid, process.time_ns);
 }
 
 void SourceTexts::Observe(const GpuSample& sample) {

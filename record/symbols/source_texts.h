@@ -44,7 +44,8 @@ class SourceTexts : public EventObserver {
   ~SourceTexts() override;
 
   void Observe(const PythonCode& code, std::string_view path, std::string_view line_table) override;
-  void ObservePythonStack(uint32_t pid, StackId stack, const NodeOf& node_of) override;
+  void ObservePythonStack(uint32_t pid, StackId stack, uint64_t time_ns,
+                          const NodeOf& node_of) override;
   void Observe(const GpuProcess& process) override;
   void Observe(const GpuSample& sample) override;
   void Observe(const CubinSlice& slice, std::string_view bytes) override;
@@ -82,7 +83,7 @@ class SourceTexts : public EventObserver {
   // Reads texts, on the thread.
   class Reader;
 
-  void AddLine(uint32_t pid, const PythonFrame& frame);
+  void AddLine(uint32_t pid, uint64_t time_ns, const PythonFrame& frame);
   // These three: under `lock_`.
   void AddLines(const std::string& path, const std::set<uint32_t>& lines, const SourceNamer& namer);
   void Ask(const std::string& path, File& file);

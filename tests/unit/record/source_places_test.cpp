@@ -26,23 +26,23 @@ class SourcePlacesTest : public ::testing::Test {
 };
 
 TEST_F(SourcePlacesTest, OfThisProcess) {
-  const SourceNamer namer = places_.Now(pid_);
+  const SourceNamer namer = places_.At(pid_, MonotonicNs());
   ASSERT_TRUE(namer.MayRead());
   EXPECT_EQ(namer.access->place()->user, ::geteuid());
   EXPECT_EQ(namer.access->place()->group, ::getegid());
   EXPECT_EQ(namer.access->place()->directory, std::filesystem::current_path());
-  EXPECT_EQ(places_.Now(pid_).access, namer.access);
+  EXPECT_EQ(places_.At(pid_, MonotonicNs()).access, namer.access);
 }
 
 TEST_F(SourcePlacesTest, AProcessThatHasEndedHasNoAccess) {
-  EXPECT_EQ(places_.Now(0).access, nullptr);
-  EXPECT_FALSE(places_.Now(0).MayRead());
+  EXPECT_EQ(places_.At(0, 1).access, nullptr);
+  EXPECT_FALSE(places_.At(0, 1).MayRead());
 }
 
 TEST_F(SourcePlacesTest, ProcessesWithTheSameRightsShareAPlace) {
-  const SourceNamer parent = places_.Now(static_cast<uint32_t>(::getppid()));
+  const SourceNamer parent = places_.At(static_cast<uint32_t>(::getppid()), MonotonicNs());
   if (parent.access == nullptr || parent.access->place()->directory.empty()) GTEST_SKIP();
-  const SourceNamer own = places_.Now(pid_);
+  const SourceNamer own = places_.At(pid_, MonotonicNs());
   const bool is_same = parent.access->place()->directory == own.access->place()->directory &&
                        parent.access->place()->user == own.access->place()->user;
   EXPECT_EQ(parent.access->place() == own.access->place(), is_same);
@@ -60,7 +60,15 @@ TEST_F(SourcePlacesTest, TheNextProgramReadsNothingThatTheFirstOneNamed) {
   EXPECT_FALSE(late.MayRead());
   EXPECT_FALSE(places_.At(pid_, named_ns).MayRead());
   EXPECT_TRUE(places_.At(pid_, exec_ns + 1).MayRead());
-  EXPECT_TRUE(places_.Now(pid_).MayRead());
+  EXPECT_TRUE(places_.At(pid_, MonotonicNs()).MayRead());
+}
+
+// Its samples may come before the event of its beginning.
+TEST_F(SourcePlacesTest, WhatAProgramNamedAfterItBeganStays) {
+  const uint64_t exec_ns = MonotonicNs();
+  const SourceNamer namer = places_.At(pid_, exec_ns + 1);
+  Happen(ProcessEventKind::kExec, exec_ns);
+  EXPECT_TRUE(namer.MayRead());
 }
 
 TEST_F(SourcePlacesTest, AnotherProcessWithItsNumberReadsNothingOfIt) {
@@ -72,7 +80,7 @@ TEST_F(SourcePlacesTest, AnotherProcessWithItsNumberReadsNothingOfIt) {
 }
 
 TEST_F(SourcePlacesTest, WhatWasTakenBeforeTheNextProgramStays) {
-  const SourceNamer before = places_.Now(pid_);
+  const SourceNamer before = places_.At(pid_, MonotonicNs());
   const uint64_t taken_ns = MonotonicNs();
   Happen(ProcessEventKind::kExec, taken_ns + 1);
   EXPECT_TRUE(before.MayRead());

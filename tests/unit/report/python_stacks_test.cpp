@@ -164,7 +164,7 @@ TEST_F(PythonStacksTest, OffsetsOfInstructions) {
 
 // Older line tables read otherwise.
 TEST_F(PythonStacksTest, NoLinesOfOlderVersions) {
-  for (PythonCode& code : builder_.events.python_codes) code.version = 3 << 8 | 10;
+  for (PythonCode& code : builder_.events.python_codes) code.version = 3 << 8 | 8;
   Sample(NativeStack(), PythonStack());
   EXPECT_EQ(Folded({.places = {.lines = true}}),
             (Lines{{"python3;train.py:main;model.py:Linear.forward;addmm", 1}}));
