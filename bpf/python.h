@@ -226,17 +226,30 @@ static __always_inline __u8 window_byte(struct xpu_stack* stack, __u32 first, __
   return window_word(stack, first, offset) >> (offset % 8 * 8);
 }
 
+static __always_inline __u64 add_to_hash(__u64 hash, __u64 word) {
+  hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+  return hash ^ hash >> 32;
+}
+
 static __always_inline __u32 fingerprint_of_window(const struct xpu_stack* stack,
                                                    const struct xpu_python_layout* layout) {
+  struct xpu_python_code_content content = {};
   __u64 hash = window_word(stack, CODE_WORDS, layout->code_first_line);
+  __u64 name, table;
   int i;
 
   for (i = 0; i < XPU_PYTHON_HASHED_WORDS; i++) {
     __u32 offset = layout->code_path - XPU_PYTHON_BEFORE_PATH + i * 8;
 
-    hash = (hash ^ window_word(stack, CODE_WORDS, offset)) * 0x9e3779b97f4a7c15;
-    hash ^= hash >> 32;
+    hash = add_to_hash(hash, window_word(stack, CODE_WORDS, offset));
   }
+  if (!xpu_python_needs_content(layout)) return hash;
+  name = window_word(stack, CODE_WORDS, layout->code_name);
+  table = window_word(stack, CODE_WORDS, layout->code_line_table);
+  read_python(&content.name_hash, sizeof(content.name_hash), xpu_python_text_hash(layout, name));
+  read_python(&content.line_table, sizeof(content.line_table), table + layout->bytes_length);
+  hash = add_to_hash(hash, content.name_hash);
+  for (i = 0; i < 3; i++) hash = add_to_hash(hash, content.line_table[i]);
   return hash;
 }
 
@@ -298,13 +311,8 @@ static __always_inline int take_frame(struct python_walk* walk, struct xpu_stack
   if (window_byte(stack, FRAME_WORDS, layout->frame_owner) >= layout->stack_owner) return 1;
   fingerprint = ensure_code_sent(walk, stack, layout, code);
   if (!fingerprint) return 0;
-  /* In a frame that has just been created this is before the first instruction. */
-  into = window_word(stack, FRAME_WORDS, layout->frame_instruction);
-  if (layout->instruction_unit)
-    into = (into & 0xffffffff) * layout->instruction_unit;
-  else
-    into -= code + layout->code_instructions;
-  if (into > XPU_PYTHON_MAX_OFFSET) into = 0;
+  into =
+      xpu_python_offset(layout, code, window_word(stack, FRAME_WORDS, layout->frame_instruction));
   words[0] = code;
   words[1] = (__u64)fingerprint << XPU_PYTHON_FINGERPRINT_SHIFT | into;
   if (layout->frame_is_entry == XPU_PYTHON_ALWAYS ||

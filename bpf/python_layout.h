@@ -29,11 +29,13 @@
 #define XPU_PYTHON_SHORT_FRAME_BYTES 80
 #define XPU_PYTHON_CODE_BYTES 144
 /*
- * The part of a code object that distinguishes it from others, from code_path minus this on: the
- * names of its variables, its own names, its lines. The first line number is added to them.
+ * The part of a code object that distinguishes it from others, from code_path minus this on: since
+ * 3.12 a number that no other has, the names of its variables, its own names, its lines. The first
+ * line number is added to them.
  */
-#define XPU_PYTHON_BEFORE_PATH 16
-#define XPU_PYTHON_HASHED_WORDS 6
+#define XPU_PYTHON_BEFORE_PATH 24
+#define XPU_PYTHON_HASHED_WORDS 7
+#define XPU_PYTHON_FIRST_NUMBERED 0x030c
 
 /* Marks members that a version does not have. */
 #define XPU_PYTHON_NO_MEMBER 0xffff
@@ -120,6 +122,41 @@ struct xpu_python_code_key {
 #define XPU_PYTHON_FINGERPRINT_SHIFT 32
 #define XPU_PYTHON_IS_ENTRY (1u << 31)
 #define XPU_PYTHON_MAX_OFFSET ((1u << 31) - 1)
+
+/*
+ * How many bytes of a code object lie before the instruction of a frame, of which `word` is the
+ * member frame_instruction. In a frame that has just been created that is before the first one.
+ */
+static inline __attribute__((always_inline)) __u64 xpu_python_offset(
+    const struct xpu_python_layout* layout, __u64 code, __u64 word) {
+  __u64 offset;
+
+  if (layout->instruction_unit)
+    offset = (word & 0xffffffff) * layout->instruction_unit;
+  else
+    offset = word - (code + layout->code_instructions);
+  return offset > XPU_PYTHON_MAX_OFFSET ? 0 : offset;
+}
+
+/*
+ * Without a number of its own, a code object that is created where another was may have its names
+ * and lines where the other's were, too: their content is hashed with it.
+ */
+struct xpu_python_code_content {
+  __u64 name_hash;
+  __u64 line_table[3]; /* its length, its hash, its first bytes */
+};
+
+static inline __attribute__((always_inline)) int xpu_python_needs_content(
+    const struct xpu_python_layout* layout) {
+  return layout->version < XPU_PYTHON_FIRST_NUMBERED;
+}
+
+/* Where a string object has its hash. */
+static inline __attribute__((always_inline)) __u64 xpu_python_text_hash(
+    const struct xpu_python_layout* layout, __u64 text) {
+  return text + layout->text_length + 8;
+}
 
 /* Why a walk of Python frames ended. */
 enum xpu_python_stop {

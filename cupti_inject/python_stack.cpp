@@ -19,18 +19,18 @@ uint8_t ByteAt(const uint64_t* words, uint16_t offset) {
   return static_cast<uint8_t>(words[offset / 8] >> (offset % 8 * 8));
 }
 
+constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
+
 // Of the words that tell a code object from others. A sum of products: nothing in it waits for the
 // word before, which is most of what a frame costs otherwise.
 uint64_t HashOfCode(const uint64_t* words, uint64_t code, uint64_t first_line) {
-  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
   uint64_t hash = (code ^ first_line << 48) * kOdd;
-#pragma GCC unroll 6
+#pragma GCC unroll 7
   for (uint32_t i = 0; i < XPU_PYTHON_HASHED_WORDS; ++i) {
     const uint64_t word = words[i] ^ words[i] >> 29;
     hash += word * (kOdd * (2 * i + 3));
   }
-  hash ^= hash >> 32;
-  return hash == 0 ? 1 : hash;
+  return hash;
 }
 
 // Of offsets that the recorder gave: they are checked once more, it is memory that we index.
@@ -181,13 +181,8 @@ __attribute__((flatten)) bool PythonStacks::TakeFrame(Walk& walk, uint64_t* prev
       WordAt(walk.code_words, layout.object_type) != walk.code_type) {
     return false;
   }
-  uint64_t into = WordAt(walk.frame_words, layout.frame_instruction);
-  if (layout.instruction_unit == 0) {
-    into -= code + layout.code_instructions;
-  } else {
-    into = uint64_t{static_cast<uint32_t>(into)} * layout.instruction_unit;
-  }
-  if (into > XPU_PYTHON_MAX_OFFSET) into = 0;
+  const uint64_t into =
+      xpu_python_offset(&layout, code, WordAt(walk.frame_words, layout.frame_instruction));
   uint64_t frame = uint64_t{NumberOf(walk, code)} << 32 | into;
   if (layout.frame_is_entry == XPU_PYTHON_ALWAYS ||
       (layout.frame_is_entry != kNoMember &&
@@ -227,10 +222,27 @@ uint32_t PythonStacks::TakeStack(uint32_t tid, uint64_t now_ns, ThreadStack& own
 
 // ---- what is sent -------------------------------------------------------------------------------
 
+uint64_t PythonStacks::HashOfContent(const Walk& walk) {
+  const xpu_python_layout& layout = walk.layout;
+  const uint64_t name = WordAt(walk.code_words, layout.code_name);
+  const uint64_t table = WordAt(walk.code_words, layout.code_line_table);
+  xpu_python_code_content content{};
+  pages_.Read(xpu_python_text_hash(&layout, name), &content.name_hash, sizeof(content.name_hash),
+              walk.now_ns);
+  pages_.Read(table + layout.bytes_length, content.line_table, sizeof(content.line_table),
+              walk.now_ns);
+  uint64_t hash = content.name_hash * (kOdd * 17);
+  for (const uint64_t word : content.line_table) hash = (hash ^ word ^ word >> 29) * (kOdd * 19);
+  return hash;
+}
+
 uint32_t PythonStacks::NumberOf(const Walk& walk, uint64_t code) {
   const uint32_t telling = (walk.layout.code_path - XPU_PYTHON_BEFORE_PATH) / 8;
   const uint64_t first_line = WordAt(walk.code_words, walk.layout.code_first_line);
-  StackIds::Entry* entry = codes_.Find(HashOfCode(walk.code_words + telling, code, first_line));
+  uint64_t hash = HashOfCode(walk.code_words + telling, code, first_line);
+  if (xpu_python_needs_content(&walk.layout)) hash += HashOfContent(walk);
+  hash ^= hash >> 32;
+  StackIds::Entry* entry = codes_.Find(hash == 0 ? 1 : hash);
   if (entry == nullptr) return 0;
   const uint32_t number = codes_.NumberOf(entry);
   if (entry->sent.load(std::memory_order_acquire)) return number;

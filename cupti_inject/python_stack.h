@@ -37,6 +37,7 @@ class PythonStacks {
   void WalkFrames(Walk& walk);
   bool TakeFrame(Walk& walk, uint64_t* previous);
   bool LeaveCframe(Walk& walk);
+  uint64_t HashOfContent(const Walk& walk);
   uint32_t NumberOf(const Walk& walk, uint64_t code);
   bool Define(const Walk& walk, uint32_t number);
   uint32_t CopyText(uint64_t text, std::byte* to, uint32_t limit, uint32_t* kind, uint64_t now_ns);

@@ -140,12 +140,8 @@ bool PythonWalk::TakeFrame(RemotePythonStack& stack, uint64_t& previous) {
   if (!Read(address, code) || At<uint64_t>(code, layout_.object_type) != python_.code_type) {
     return false;
   }
-  const uint64_t offset_of_address =
-      At<uint64_t>(frame, layout_.frame_instruction) - (address + layout_.code_instructions);
-  const uint64_t units = At<uint32_t>(frame, layout_.frame_instruction);
-  uint64_t offset =
-      layout_.instruction_unit == 0 ? offset_of_address : units * layout_.instruction_unit;
-  if (offset > XPU_PYTHON_MAX_OFFSET) offset = 0;
+  const uint64_t offset =
+      xpu_python_offset(&layout_, address, At<uint64_t>(frame, layout_.frame_instruction));
   stack.frames.push_back({.code = ContentOf(code),
                           .is_entry = layout_.frame_is_entry == XPU_PYTHON_ALWAYS ||
                                       (layout_.frame_is_entry != kMissing &&
