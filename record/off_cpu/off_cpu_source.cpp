@@ -270,6 +270,8 @@ void OffCpuSource::Impl::WriteSums(EventSink& sink) {
 
 void OffCpuSource::Impl::Stop(EventSink& sink) {
   Switch(false);
+  // Nothing is learned of threads that end once the programs are detached.
+  WriteSums(sink);
   links_.clear();
   WaitForPrograms();
   Drain(sink);

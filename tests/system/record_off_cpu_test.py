@@ -302,7 +302,11 @@ def test_each_part_has_its_own_sums():
             sums = [dict(field.split("=", 1) for field in line.split(" ")[1:])
                     for line in dump.splitlines() if line.startswith("off_cpu_sum ")]
             sums = [s for s in sums if s["state"] == "running"]
-            expect(f"{path.name}: running times", len({s["tid"] for s in sums}) >= 2, True)
+            # Threads may end just before the last part begins.
+            least = 0 if path == parts[-1] else 2
+            expect(f"{path.name}: running times", len({s["tid"] for s in sums}) >= least, True)
+            if not sums:
+                continue
             end = max(int(s["time_ns"]) for s in sums)
             if previous is not None:
                 most = max(int(s["duration"]) for s in sums)
