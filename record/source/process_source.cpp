@@ -182,8 +182,15 @@ void ProcessSource::CountLosses(EventSink& sink) {
   }
 }
 
+// A file system that does not respond is known as such after two seconds (remote_mounts.cpp), which
+// the program need not have lived for.
 void ProcessSource::Stop(EventSink& sink, bool /*may_go_on*/) {
+  constexpr uint64_t kPatienceNs = 3'000'000'000;
   Drain(sink);
+  if (context_.tables) {
+    context_.tables->WaitForLookups(MonotonicNs() + kPatienceNs);
+    CountFailedTables(*context_.tables, sink);
+  }
   CountLosses(sink);
   if (privileged_) privileged_->Finish(sink);
 }

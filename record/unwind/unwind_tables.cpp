@@ -34,6 +34,11 @@ Result<std::shared_ptr<const UnwindTableBytes>> BuildChecked(const ElfImage& ima
   return std::make_shared<const UnwindTableBytes>(std::move(built));
 }
 
+std::chrono::steady_clock::time_point At(uint64_t monotonic_ns) {
+  return std::chrono::steady_clock::time_point(
+      std::chrono::nanoseconds(std::min<uint64_t>(monotonic_ns, INT64_MAX)));
+}
+
 // Takes about 20 ms to build.
 constexpr uint64_t kSmallFileBytes = uint64_t{8} << 20;
 constexpr size_t kMaxOpenFiles = 200;  // of the usual 1024 descriptors
@@ -50,6 +55,7 @@ class UnwindTables::Impl {
 
   Id Request(File file);
   bool WaitUntil(uint64_t deadline_ns);
+  void WaitForLookups(uint64_t deadline_ns);
   std::vector<Id> TakeFinished();
 
   // Written by one thread at a time under `mutex`; a deque, so that entries do not move.
@@ -120,6 +126,7 @@ class UnwindTables::Impl {
   // A heap by size, with the smallest file at the front.
   std::vector<Build> builds_;
   size_t open_files_ = 0;
+  size_t lookups_ = 0;  // threads that are looking for a file
   size_t pending_ = 0;
   uint64_t table_bytes_ = 0;
   bool stop_ = false;
@@ -204,16 +211,19 @@ void UnwindTables::Impl::Work(bool small_only) {
     if (!fresh_.empty()) {
       const Id id = fresh_.front();
       fresh_.pop_front();
+      ++lookups_;
       lock.unlock();
       Identify(id);
+      lock.lock();
+      if (--lookups_ == 0) idle_.notify_all();
     } else {
       std::ranges::pop_heap(builds_, std::greater<>());
       Build job = std::move(builds_.back());
       builds_.pop_back();
       lock.unlock();
       BuildFile(std::move(job));
+      lock.lock();
     }
-    lock.lock();
   }
 }
 
@@ -348,10 +358,13 @@ std::vector<UnwindTables::Id> UnwindTables::Impl::TakeFinished() {
 }
 
 bool UnwindTables::Impl::WaitUntil(uint64_t deadline_ns) {
-  const std::chrono::steady_clock::time_point deadline{
-      std::chrono::nanoseconds(std::min<uint64_t>(deadline_ns, INT64_MAX))};
   std::unique_lock lock(mutex);
-  return idle_.wait_until(lock, deadline, [&] { return pending_ == 0; });
+  return idle_.wait_until(lock, At(deadline_ns), [&] { return pending_ == 0; });
+}
+
+void UnwindTables::Impl::WaitForLookups(uint64_t deadline_ns) {
+  std::unique_lock lock(mutex);
+  idle_.wait_until(lock, At(deadline_ns), [&] { return lookups_ == 0 && fresh_.empty(); });
 }
 
 UnwindTables::UnwindTables(const Options& options) : impl_(std::make_unique<Impl>(options)) {}
@@ -396,6 +409,8 @@ std::vector<UnwindTables::Id> UnwindTables::TakeFinished() { return impl_->TakeF
 int UnwindTables::fd() const { return impl_->event.get(); }
 
 bool UnwindTables::WaitUntil(uint64_t deadline_ns) { return impl_->WaitUntil(deadline_ns); }
+
+void UnwindTables::WaitForLookups(uint64_t deadline_ns) { impl_->WaitForLookups(deadline_ns); }
 
 std::vector<UnwindTables::Failure> UnwindTables::TakeFailures() {
   const std::lock_guard lock(impl_->mutex);

@@ -73,6 +73,9 @@ class UnwindTables {
   // Waits until nothing is pending or CLOCK_MONOTONIC has reached `deadline_ns`. Returns true if
   // nothing is pending.
   bool WaitUntil(uint64_t deadline_ns);
+  // Waits until each requested file has been found or has failed, or CLOCK_MONOTONIC has reached
+  // `deadline_ns`. Tables may still be built.
+  void WaitForLookups(uint64_t deadline_ns);
 
   struct Failure {
     std::string path;
