@@ -363,7 +363,8 @@ TEST_F(InjectionTest, ARecorderThatDiedIsNotServedForever) {
   EXPECT_EQ(state(), wire::State::kAbandoned);
   EXPECT_GT(summary.calls.size(), 5u);
   EXPECT_LT(summary.calls.size(), kCalls);
-  EXPECT_GE(summary.kernels.size(), summary.calls.size());  // flushed before it gave up
+  // It flushed before it gave up; one more call may be made between the two.
+  EXPECT_GE(summary.kernels.size() + 1, summary.calls.size());
 }
 
 TEST_F(InjectionTest, ALivingRecorderIsServedToTheEnd) {
