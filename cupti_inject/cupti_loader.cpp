@@ -75,10 +75,6 @@ void* Open(const char* name, int more_flags = 0) {
   return dlopen(name, RTLD_NOW | RTLD_LOCAL | more_flags);
 }
 
-bool IsAllowed(uint32_t cuda_major, uint32_t driver_version) {
-  return driver_version == 0 || cuda_major <= driver_version / 1000;
-}
-
 // The toolkit, wheel or package that the program's cudart comes from has a libcupti for it. A
 // profiler in the program, when it starts one later, takes that copy too.
 void* OpenBesideCudart(const char* cudart, uint32_t driver_version) {
@@ -86,7 +82,7 @@ void* OpenBesideCudart(const char* cudart, uint32_t driver_version) {
   if (slash == nullptr) return nullptr;
   const int directory_length = static_cast<int>(slash - cudart);
   for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
-    if (!IsAllowed(version.cuda_major, driver_version)) continue;
+    if (!cupti::IsAllowed(version.cuda_major, driver_version)) continue;
     for (const char* place : kBesideCudart) {
       char path[640];
       std::snprintf(path, sizeof(path), "%.*s%s/%s", directory_length, cudart, place, version.file);
@@ -100,7 +96,7 @@ void* OpenBesideCudart(const char* cudart, uint32_t driver_version) {
 void* OpenInPackages(uint32_t driver_version) {
   constexpr const char* kPlaces[] = {"nvidia/cu13/lib", "nvidia/cuda_cupti/lib"};
   for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
-    if (!IsAllowed(version.cuda_major, driver_version)) continue;
+    if (!cupti::IsAllowed(version.cuda_major, driver_version)) continue;
     for (uint32_t i = 0; i < g_packages.count; ++i) {
       for (const char* place : kPlaces) {
         char path[640];
@@ -115,14 +111,14 @@ void* OpenInPackages(uint32_t driver_version) {
 // The newest that the driver allows.
 const char* FittingFile(uint32_t driver_version) {
   for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
-    if (IsAllowed(version.cuda_major, driver_version)) return version.file;
+    if (cupti::IsAllowed(version.cuda_major, driver_version)) return version.file;
   }
   return "libcupti.so";
 }
 
 void* OpenByLoader(uint32_t driver_version) {
   for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
-    if (!IsAllowed(version.cuda_major, driver_version)) continue;
+    if (!cupti::IsAllowed(version.cuda_major, driver_version)) continue;
     if (void* handle = Open(version.file)) return handle;
   }
   return nullptr;
@@ -130,7 +126,7 @@ void* OpenByLoader(uint32_t driver_version) {
 
 void* OpenInDirectories(uint32_t driver_version) {
   for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
-    if (!IsAllowed(version.cuda_major, driver_version)) continue;
+    if (!cupti::IsAllowed(version.cuda_major, driver_version)) continue;
     for (const char* directory : cupti::kLibraryDirectories) {
       char path[256];
       int n = std::snprintf(path, sizeof(path), directory, version.cuda_major);
@@ -225,7 +221,7 @@ bool LoadCupti(const char* chosen, uint32_t driver_version, LoadedCupti* cupti, 
   }
   if (cupti->functions.get_version(&cupti->version) != cupti::kSuccess) cupti->version = 0;
   if (cupti->version != 0 &&
-      !IsAllowed(cupti::CudaVersionOfCupti(cupti->version) / 1000, driver_version)) {
+      !cupti::IsAllowed(cupti::CudaVersionOfCupti(cupti->version) / 1000, driver_version)) {
     std::snprintf(reason, reason_size, "%.500s is newer than the driver (CUDA %u.%u)", cupti->path,
                   driver_version / 1000, driver_version % 1000 / 10);
     return false;

@@ -17,6 +17,12 @@ inline constexpr LibraryVersion kLibraryVersions[] = {
     {11, "libcupti.so.11.8"},
 };
 
+// A libcupti that is newer than the driver does not work. `driver_version`: as cuDriverGetVersion
+// gives it; 0: not known.
+constexpr bool IsAllowed(uint32_t cuda_major, uint32_t driver_version) {
+  return driver_version == 0 || cuda_major <= driver_version / 1000;
+}
+
 // Where installers put it when the loader does not look there; %u is the CUDA major version.
 inline constexpr const char* kLibraryDirectories[] = {
     "/usr/local/cuda-%u/lib64",

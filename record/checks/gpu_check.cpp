@@ -59,19 +59,15 @@ Ability DriverAbility(const std::optional<FoundLibrary>& driver) {
           "install the driver; without it there is no GPU to record"};
 }
 
-bool IsAllowed(uint32_t cuda_major, uint32_t driver) {
-  return driver == 0 || cuda_major <= driver / 1000;
-}
-
 // In the order of the injected library, which takes none that is newer than the driver.
 std::vector<std::string> CuptiCandidates(const std::string& chosen, uint32_t driver) {
   if (!chosen.empty()) return {chosen};
   std::vector<std::string> candidates;
   for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
-    if (IsAllowed(version.cuda_major, driver)) candidates.emplace_back(version.file);
+    if (cupti::IsAllowed(version.cuda_major, driver)) candidates.emplace_back(version.file);
   }
   for (const cupti::LibraryVersion& version : cupti::kLibraryVersions) {
-    if (!IsAllowed(version.cuda_major, driver)) continue;
+    if (!cupti::IsAllowed(version.cuda_major, driver)) continue;
     for (const char* directory : cupti::kLibraryDirectories) {
       char path[256];
       std::snprintf(path, sizeof(path), directory, version.cuda_major);
@@ -104,7 +100,7 @@ Ability CombinationAbility(const FoundLibrary& cupti, uint32_t driver) {
     return {kName, State::kOk, Format("{}, unknown version {}", cupti.path, cupti.version), {}};
   }
   std::string text = Format("{}, {}", cupti.path, VersionText(cuda));
-  if (!IsAllowed(cuda / 1000, driver)) {
+  if (!cupti::IsAllowed(cuda / 1000, driver)) {
     return {kName, State::kMissing, text + ", is newer than the driver",
             "update the driver, or name a libcupti of the driver's version with --cupti-lib"};
   }
