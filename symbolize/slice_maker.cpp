@@ -28,16 +28,18 @@ FileFinder FinderOf(const SliceOrder& order) {
 
 // The source lines and inlined functions of `link_addresses`, from the DWARF of `file`; nothing
 // where it cannot be read, for the names are what matters.
-std::vector<DebugSectionBytes> LinesOf(const FoundFile& file, std::string_view name,
+std::vector<DebugSectionBytes> LinesOf(const FoundFile& file, const SliceOrder& order,
                                        const FileFinder& finder,
                                        std::span<const uint64_t> link_addresses, MadeSlice& slice) {
-  auto info = DebugInfo::Open(file.path, {.alternate_path = finder.Alternate(file),
-                                          .reading = finder.reading(),
-                                          .name = std::string(name)});
+  auto info = DebugInfo::Open(
+      file.path,
+      {.alternate_path = finder.Alternate(file), .reading = finder.reading(), .name = order.name});
   if (!info.ok()) return {};
   std::vector<DebugSectionBytes> lines = WriteDebugSections(info->FunctionsAt(link_addresses));
   slice.has_lines = !lines.empty();
-  if (slice.has_lines) slice.source_lines = info->LinesAt(link_addresses, kMostLines);
+  if (slice.has_lines && order.wants_source_lines) {
+    slice.source_lines = info->LinesAt(link_addresses, kMostLines);
+  }
   slice.lines_failure = info->failure();
   return lines;
 }
@@ -78,7 +80,7 @@ Result<MadeSlice> MakeSymbolSlice(const SliceOrder& order, std::span<const uint6
   const FileSymbols symbols(image, debug ? &debug->file.image() : nullptr);
   std::vector<DebugSectionBytes> lines;
   if (wants_lines && (has_lines || debug)) {
-    lines = LinesOf(has_lines ? file : *debug, order.name, finder, addresses, slice);
+    lines = LinesOf(has_lines ? file : *debug, order, finder, addresses, slice);
   }
   std::vector<SliceSection> more;
   more.reserve(lines.size());

@@ -19,13 +19,14 @@ struct SliceOrder {
   std::string build_id;         // raw; a file with another one is refused; empty: any is believed
   std::string debug_directory;  // "/usr/lib/debug": holds .build-id/ab/cdef.debug; empty: none
   SliceDetail detail = SliceDetail::kNames;
+  bool wants_source_lines = false;  // with kLines: MadeSlice::source_lines
   DebugReading reading = DebugReading::kHere;
 };
 
 struct MadeSlice {
   std::string bytes;
   bool has_lines = false;
-  FileLines source_lines;     // of the instructions that occur, if it has lines
+  FileLines source_lines;     // of the instructions that occur, if it has lines and they are wanted
   std::string lines_failure;  // why it has none where there are some; empty: nothing failed
 };
 

@@ -37,7 +37,7 @@ struct RecordOptions {
   LaunchStacks launch_stacks = LaunchStacks::kAuto;
   GraphTraceMode graph_trace = GraphTraceMode::kGraph;
   SymbolDetail symbols = SymbolDetail::kNames;
-  bool store_sources = false;  // lines around those that occur
+  bool store_sources = false;  // lines around those that occur; of native code see below
   std::string cupti_library;   // empty: the injected library searches
   // False: nothing is loaded into the program and CUPTI is left to it; launches are recorded by
   // probes on `cuda_libraries` (empty: those that the program maps).
@@ -67,6 +67,9 @@ struct RecordOptions {
   bool allow_new_privileges = false;  // with `user`: setuid programs gain their privileges
   bool keep_descriptors = false;  // with `user`: the program inherits descriptors other than 0 to 2
   std::vector<std::string> own_arguments;
+
+  // The lines of native code are known only where its line tables are read.
+  bool StoresNativeSources() const { return store_sources && symbols == SymbolDetail::kLines; }
 };
 
 }  // namespace xpu

@@ -218,7 +218,7 @@ Status Recording::OpenOutput() {
   rotation.emplace(*parts,
                    Rotation::Options{.output = options.output_options,
                                      .symbols = options.symbols,
-                                     .stores_sources = options.store_sources,
+                                     .stores_native_sources = options.StoresNativeSources(),
                                      .max_bytes = options.control.max_bytes},
                    hits ? &*hits : nullptr, texts ? &*texts : nullptr);
   XPU_ASSIGN_OR_RETURN(CaptureWriter begun, rotation->Begin());
@@ -232,7 +232,7 @@ Status Recording::Prepare(const InheritedSignals& inherited) {
   std::vector<std::string> environment = OwnEnvironment();
   XPU_RETURN_IF_ERROR(PrepareProgram(environment));
   if (options.symbols != SymbolDetail::kNone) {
-    hits.emplace(processes, options.store_sources ? &places : nullptr);
+    hits.emplace(processes, options.StoresNativeSources() ? &places : nullptr);
   }
   XPU_ASSIGN_OR_RETURN(Sources opened,
                        Sources::Open(options, std::move(environment), processes, hooks));

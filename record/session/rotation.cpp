@@ -34,7 +34,7 @@ void CompletePart(EventSink& sink, const OccurringCode& code,
   if (options.symbols != SymbolDetail::kNone) {
     // Their own object: what occurs now in Python belongs to the next part.
     std::optional<SourceTexts> sources;
-    if (options.stores_sources) sources.emplace(nullptr);
+    if (options.stores_native_sources) sources.emplace(nullptr);
     WriteSymbols(code, options.symbols, LimitsWithin(options.max_bytes), sink,
                  sources ? &*sources : nullptr);
     if (sources) sources->Write(sink, SourceTexts::Waits::kYes);

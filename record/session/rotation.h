@@ -27,7 +27,7 @@ class Rotation {
   struct Options {
     OutputOptions output;
     SymbolDetail symbols = SymbolDetail::kNames;
-    bool stores_sources = false;
+    bool stores_native_sources = false;
     uint64_t max_bytes = 0;  // of all parts; 0: no limit
   };
   // All outlive this object; `hits` is nullptr if symbols are not recorded, `texts` without

@@ -110,8 +110,13 @@ void SourceTexts::AddLine(uint32_t pid, uint64_t time_ns, const PythonFrame& fra
   // With the head of the function: what it is called, what a compiler says of it.
   if (code->second.first_line > 0) wanted.insert(code->second.first_line);
   const std::string& path = code->second.path;
-  const SourceNamer namer = places_->At(pid, time_ns);
-  const std::lock_guard hold(lock_);
+  std::unique_lock hold(lock_);
+  SourceNamer namer;
+  if (!files_.contains(path)) {  // only then it matters, and looking at /proc takes a while
+    hold.unlock();
+    namer = places_->At(pid, time_ns);
+    hold.lock();
+  }
   AddLines(path, wanted, namer);
 }
 

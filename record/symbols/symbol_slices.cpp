@@ -34,7 +34,7 @@ Result<MadeSlice> SliceOfVdso(const std::vector<uint64_t>& offsets) {
   return slice;
 }
 
-Result<MadeSlice> SliceOf(const HitFile& file, SymbolDetail detail) {
+Result<MadeSlice> SliceOf(const HitFile& file, SymbolDetail detail, bool wants_source_lines) {
   if (file.path == kVdso) return SliceOfVdso(file.offsets);
   RegularFile opened;
   if (file.fd) {
@@ -51,6 +51,7 @@ Result<MadeSlice> SliceOf(const HitFile& file, SymbolDetail detail) {
   order.build_id = file.build_id;
   order.debug_directory = kDebugDirectory;
   order.detail = detail == SymbolDetail::kLines ? SliceDetail::kLines : SliceDetail::kNames;
+  order.wants_source_lines = wants_source_lines;
   order.reading = DebugReading::kConfined;
   return MakeSymbolSlice(order, file.offsets);
 }
@@ -88,7 +89,8 @@ void WriteSymbols(const OccurringCode& code, SymbolDetail detail, const SymbolLi
                   EventSink& sink, SourceTexts* sources) {
   const std::vector<HitFile>& files = code.files;
   std::vector<Result<MadeSlice>> slices(files.size(), MadeSlice());
-  InParallel(files.size(), [&](size_t i) { slices[i] = SliceOf(files[i], detail); });
+  InParallel(files.size(),
+             [&](size_t i) { slices[i] = SliceOf(files[i], detail, sources != nullptr); });
   uint64_t left = limits.slice_bytes;
   for (size_t i = 0; i < files.size(); ++i) {
     if (slices[i].ok() && slices[i]->bytes.size() > left) {
