@@ -6,12 +6,12 @@ import pathlib
 import time
 
 from cubins import with_lines
+from hostile_sources import OTHERS, SECRET, hostile_files
 from record_gpu_samples_test import CUBINS, STALL_KERNELS, record_samples
 from xpu_testing import (Workspace, expect, expect_in, main, report, require_recording, run_report,
                          skip)
 
 TEXT = "".join(f"text of line {number}\n" for number in range(1, 101))
-SECRET = "secret:that:nobody:may:see\n"
 SOURCES = ["--sources=hit", "--symbols=slice"]  # of kernels, not of native code
 
 
@@ -107,28 +107,13 @@ def test_each_part_has_its_text():
             expect_in("a part", "text of line 60 ", text)
 
 
-def hostile_names(work):
-    def place(name):
-        return work.path / name
-    os.mkfifo(place("fifo.cu"))
-    place("huge.cu").write_bytes(b"int x;\n" * 400_000)
-    place("binary.cu").write_bytes(b"int x;\n\0" + SECRET.encode())
-    place("link.cu").symlink_to(work.file("secret", SECRET))
-    place("shadow.cu").symlink_to("/etc/shadow")
-    place("directory.cu").mkdir()
-    place("null.cu").symlink_to("/dev/null")
-    tried = ["fifo.cu", "huge.cu", "binary.cu", "link.cu", "shadow.cu", "directory.cu", "null.cu"]
-    up = "../" * 40
-    return ([str(place(name)) for name in tried] + [str(work.path / "none.cu"), up + "none.cu"],
-            [work.file("secret"), "/etc/shadow", "/proc/self/environ", "/proc/1/environ",
-             "/dev/zero", up + "etc/shadow", "x" * 5000, "\x1b[31m.py\n", ""])
-
-
 def test_hostile_names():
     require_recording()
     with Workspace() as work:
-        tried, others = hostile_names(work)
-        names = tried + others
+        up = "../" * 40
+        tried = [*hostile_files(work, "cu"), str(work.path / "none.cu"), up + "none.cu"]
+        names = [*tried, *OTHERS, work.file("secret"), up + "etc/shadow", "x" * 5000,
+                 "\x1b[31m.py\n", ""]
         begin = time.monotonic()
         capture = recorded(work, [(name, 1) for name in names if name], *SOURCES)
         expect("it waits for none of them", time.monotonic() - begin < 20, True)

@@ -10,6 +10,7 @@ import sys
 
 import webdriver
 from flame_graph_test import ESCAPE, Graph
+from hostile_sources import OTHERS, SECRET, hostile_files
 from xpu_testing import (Skip, Workspace, expect, expect_in, main, others_may_enter, report,
                          require_recording, skip)
 
@@ -43,7 +44,6 @@ main()
 '''
 # One that other users can run, where there is one.
 PYTHON = next((path for path in ("/usr/bin/python3", sys.executable) if os.path.exists(path)))
-SECRET = "secret:that:nobody:may:see\n"
 TEXT = "".join(f"line {number}\n" for number in range(1, 101))
 
 
@@ -113,33 +113,15 @@ def test_a_click_shows_the_source():
             check_click(browser, work, "program.py:main", wanted, "--python=only", *options)
 
 
-def hostile_names(work):
-    names = []
-
-    def place(name):
-        names.append(str(work.path / name))
-        return work.path / name
-    os.mkfifo(place("fifo.py"))
-    place("huge.py").write_bytes(b"x = 1\n" * 400_000)
-    place("binary.py").write_bytes(b"x = 1\n\0" + SECRET.encode())
-    place("link.py").symlink_to(work.file("secret", SECRET))
-    place("shadow.py").symlink_to("/etc/shadow")
-    place("directory.py").mkdir()
-    place("null.py").symlink_to("/dev/null")
-    pathlib.Path(work.file("plain", SECRET))
-    return [*names, work.file("plain"), "/etc/shadow", "/proc/self/environ",
-            "/dev/zero", "../../../etc/shadow", "/proc/1/environ"]
-
-
 def test_hostile_names():
     require_recording()
     with Workspace() as work:
-        names = hostile_names(work)
+        tried = hostile_files(work, "py")
+        names = [*tried, work.file("plain", SECRET), "../../../etc/shadow", *OTHERS]
         texts, losses = recorded(work, *names, options=["--sources=hit"])
         expect("files", {text["path"] for text in texts} & set(names), set())
         expect("secrets", SECRET.strip() in "".join(text["text"] for text in texts), False)
-        # Those whose names end as sources do were tried.
-        expect("refused", losses, {"sources_not_stored": 7})
+        expect("refused", losses, {"sources_not_stored": len(tried)})
 
 
 def test_files_that_the_user_may_not_read():
