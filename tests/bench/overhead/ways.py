@@ -191,6 +191,9 @@ WAYS = [
              only="plain", variant=True),
     Recorder("xpu-record --no-python", 5, "CUPTI alone", options=("--no-python",), only="python",
              variant=True),
+    # What they add to the recording without them.
+    Recorder("xpu-record --gpu-samples", 4, "xpu-record", options=("--gpu-samples",)),
+    Recorder("xpu-record --gpu-metrics", 4, "xpu-record", options=("--gpu-metrics",)),
     # What of the cost of a recorder is CUPTI's, part by part.
     Floor("CUPTI, driver callbacks", 5, calls="driver", variant=True),
     Floor("CUPTI, runtime callbacks", 5, calls="runtime", variant=True),
