@@ -185,7 +185,7 @@ void FlushLast(Injection& self) {
   const bool closed = self.ring.closed();
   self.sampling.Stop();
   // First, so that the flush does not fill a new buffer with records of its own cost.
-  self.cupti.disable_kind(cupti::kKindOverhead);
+  if (!self.sampling.has_failed()) self.cupti.disable_kind(cupti::kKindOverhead);
   // Running kernels come back without an end, and never again: only now.
   if (self.cupti.flush_all(cupti::kFlushForced) != cupti::kSuccess) {
     self.ring.Count(wire::kCounterCuptiErrors);

@@ -32,7 +32,8 @@ void LeaveCupti(Injection& self, bool is_idle) {
   // A program that has graphs looks like any other when a session begins.
   const bool may_crash =
       cupti::CudaVersionOfCupti(self.cupti_version) < cupti::kFirstToFinalizeWithGraphs;
-  if (self.cupti.finalize == nullptr || g_process.has_recorded_nodes.load() || may_crash) {
+  if (self.cupti.finalize == nullptr || g_process.has_recorded_nodes.load() || may_crash ||
+      self.sampling.has_failed()) {
     TearDownCupti(self);
     return;
   }

@@ -40,6 +40,9 @@ class PcSampling {
   bool Fetch();
   // The last fetch of all contexts, which ends sampling in them.
   void Stop();
+  // CUPTI could not give samples: another program uses the GPU's counters and began before us.
+  // CUPTI 13.0 then crashes when records are switched off.
+  bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
 
  private:
   struct Context {
@@ -89,6 +92,7 @@ class PcSampling {
   uint64_t others_ = 0;
   bool buffer_was_full_ = false;
   uint32_t claims_ = 0;
+  std::atomic<bool> has_failed_{false};
 };
 
 }  // namespace xpu::inject

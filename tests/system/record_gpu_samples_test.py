@@ -192,6 +192,27 @@ def test_missing_permission():
         expect("samples", capture.gpu_samples, [])
 
 
+def test_another_tool_uses_the_counters():
+    """CUPTI finds it out when it fetches, and crashes when records are switched off then."""
+    require_recording()
+    with Workspace() as work:
+        account = record_samples(work, XPU_FAKE_SAMPLES_FAIL="1")
+        capture = work.capture()
+        check_kernels(capture, account)
+        expect("losses", capture.losses(), {"gpu_not_sampled": 1})
+        [detail] = capture.details("gpu_not_sampled")
+        expect_in("why", "another tool may use the counters of its GPU", detail)
+        expect("samples", capture.gpu_samples, [])
+
+
+def test_counters_exclude_samples():
+    require_recording()
+    with Workspace() as work:
+        result = work.record("--gpu-samples", "--gpu-metrics", "--", "true")
+        expect("status", result.returncode, 125)
+        expect_in("reason", "--gpu-samples excludes --gpu-metrics", result.stderr)
+
+
 def test_older_versions_of_cupti():
     """Before 12.4 the records of samples have another size."""
     require_recording()

@@ -9,6 +9,7 @@
 
 #include "buffers.h"
 #include "cupti_inject/cupti_versions.h"
+#include "pc_sampling.h"
 #include "settings.h"
 #include "since.h"
 #include "subscriber.h"
@@ -259,6 +260,7 @@ CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
 
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
   if (kind <= 0 || kind >= CUPTI_ACTIVITY_KIND_COUNT) return CUPTI_ERROR_INVALID_KIND;
+  if (SamplesHaveFailed()) std::abort();
   TheState().kinds[kind] = false;
   return CUPTI_SUCCESS;
 }

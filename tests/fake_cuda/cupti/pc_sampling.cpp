@@ -22,6 +22,7 @@ using fake_cuda::EnvText;
 constexpr int kSamplingSuccess = 0;
 constexpr int kSamplingInvalidOperation = 3;
 constexpr int kSamplingNotInitialized = 7;
+constexpr int kSamplingUnknown = 999;
 
 // As CUPTI 13.0 names some of them.
 constexpr const char* kReasons[] = {
@@ -73,6 +74,7 @@ struct Sampling {
   std::mutex mutex;
   std::map<uint32_t, SampledContext> contexts;  // by id
   const std::vector<PlannedSamples> plan = ReadPlan();
+  bool has_failed = false;
 };
 
 Sampling& TheSampling() {
@@ -128,6 +130,12 @@ const std::string& ModuleCode() {
     return new std::string(std::istreambuf_iterator<char>(file), {});
   }();
   return *code;
+}
+
+bool SamplesHaveFailed() {
+  Sampling& sampling = TheSampling();
+  const std::lock_guard lock(sampling.mutex);
+  return sampling.has_failed;
 }
 
 void SampleKernel(const fake_cuda::Activity& kernel) {
@@ -230,6 +238,10 @@ int cuptiPCSamplingGetData(SamplingFetch* fetch) {
   const std::lock_guard lock(TheSampling().mutex);
   SampledContext* context = Find(fetch->context);
   if (context == nullptr || !context->is_configured) return kSamplingNotInitialized;
+  if (EnvNumber("XPU_FAKE_SAMPLES_FAIL", 0) != 0) {
+    TheSampling().has_failed = true;
+    return kSamplingUnknown;
+  }
   MoveSamples(*context, *fetch->data);
   return kSamplingSuccess;
 }

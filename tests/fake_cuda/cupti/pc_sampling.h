@@ -9,6 +9,8 @@ namespace xpu::fake_cupti {
 
 // XPU_FAKE_CUBIN: the code of every module; empty: none is known.
 const std::string& ModuleCode();
+// As after XPU_FAKE_SAMPLES_FAIL.
+bool SamplesHaveFailed();
 // A kernel was launched.
 void SampleKernel(const fake_cuda::Activity& kernel);
 
