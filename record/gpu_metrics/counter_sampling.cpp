@@ -16,8 +16,11 @@ using std::chrono::milliseconds;
 
 // On an H100 a sample takes about 3 KB of it: four seconds at the usual interval.
 constexpr size_t kHardwareBufferBytes = size_t{64} << 20;
-// A decoded sample takes 50 KB there: few of them stay in the processor's caches.
-constexpr uint32_t kSamplesPerDecode = 64;
+// CUPTI drops what does not fit into its memory of decoded samples, and decoding may have to wait:
+// at a program's start for 50 ms there. A sample takes 21 KB, and twice as many have room.
+constexpr uint64_t kDecodedNs = 100'000'000;
+constexpr uint32_t kLeastDecoded = 64;
+constexpr uint32_t kMostDecoded = 512;
 // Decoding a sample takes 50 to 90 us there: half a core for all GPUs together.
 constexpr uint64_t kUsualIntervalNs = 200'000;
 constexpr uint64_t kIntervalPerGpuNs = 100'000;
@@ -176,6 +179,8 @@ Result<std::unique_ptr<GpuCounters>> GpuCounters::Open(const CuptiFunctions& cal
 }
 
 Status GpuCounters::Configure(const CounterDevice& device, const GpuMetricsOptions& options) {
+  half_ = static_cast<size_t>(
+      std::clamp<uint64_t>(kDecodedNs / interval_ns_, kLeastDecoded, kMostDecoded));
   counters_ = FitCounters(call_, device, WantedCounters(options.sets), left_out_);
   if (counters_.empty()) {
     return Error{ErrorKind::kUnsupported,
@@ -238,7 +243,7 @@ Status GpuCounters::Enable() {
   size.sampling = sampling_;
   size.names = config_->names().data();
   size.count = config_->names().size();
-  size.most_samples = kSamplesPerDecode;
+  size.most_samples = 2 * half_;
   code = call_.data_size(&size);
   if (code != pm::kSuccess) return call_.ErrorOf("cuptiPmSamplingGetCounterDataSize", code);
   empty_data_.resize(size.bytes);
@@ -250,7 +255,7 @@ Status GpuCounters::Enable() {
   if (code != pm::kSuccess) {
     return call_.ErrorOf("cuptiPmSamplingCounterDataImageInitialize", code);
   }
-  data_ = empty_data_;
+  EmptyData();
   return Ok();
 }
 
@@ -264,6 +269,12 @@ void GpuCounters::Disable() {
   static_cast<void>(call_.disable(&disable));
 }
 
+// A copy of the initialized image takes a tenth of what CUPTI needs to make one.
+void GpuCounters::EmptyData() {
+  data_ = empty_data_;
+  taken_ = 0;
+}
+
 Status GpuCounters::Start() {
   pm::OfSampling start;
   start.sampling = sampling_;
@@ -272,6 +283,7 @@ Status GpuCounters::Start() {
   }
   is_running_ = true;
   is_first_ = true;
+  EmptyData();
   return Ok();
 }
 
@@ -325,10 +337,9 @@ void GpuCounters::TakeSamples() {
   pm::DataInfo info;
   info.data = data_.data();
   info.bytes = data_.size();
-  if (call_.data_info(&info) != pm::kSuccess || info.completed == 0) return;
-  for (size_t i = 0; i < info.completed; ++i) TakeSample(i);
-  // A copy of the initialized image takes a tenth of what CUPTI needs to make one.
-  data_ = empty_data_;
+  if (call_.data_info(&info) != pm::kSuccess || info.completed <= taken_) return;
+  for (; taken_ < info.completed; ++taken_) TakeSample(taken_);
+  if (taken_ >= half_) EmptyData();
   uint64_t now_ns = 0;
   if (call_.timestamp(&now_ns) == pm::kSuccess && last_end_ns_ != 0) {
     const auto delay_ns = static_cast<int64_t>(now_ns - last_end_ns_);

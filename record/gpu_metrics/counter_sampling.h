@@ -85,6 +85,7 @@ class GpuCounters {
   Status Enable();
   void Disable();
   bool DecodeOnce(bool& is_full);
+  void EmptyData();
   void TakeSamples();
   void TakeSample(size_t index);
   void FindPeaks(const pm::SampleInfo& times, size_t index);
@@ -111,6 +112,8 @@ class GpuCounters {
   int failures_ = 0;                 // since the last sample
   std::vector<uint8_t> empty_data_;  // initialized, without samples
   std::vector<uint8_t> data_;
+  size_t half_ = 0;   // so many samples fill half of data_: then it is emptied
+  size_t taken_ = 0;  // samples of data_ that have been sent
   std::vector<double> values_;
   std::vector<double> remainders_;  // of rounding, added to the next value
   std::vector<SamplePacket> packets_;
