@@ -216,6 +216,7 @@ struct python_walk {
 /* In xpu_stack::window, which the walk of the native frames has finished with. */
 #define FRAME_WORDS 0
 #define CODE_WORDS 16
+#define CONTENT_WORDS 40
 
 /* A word that was read, by its byte offset. */
 static __always_inline __u64 window_word(const struct xpu_stack* stack, __u32 first, __u32 offset) {
@@ -231,11 +232,10 @@ static __always_inline __u64 add_to_hash(__u64 hash, __u64 word) {
   return hash ^ hash >> 32;
 }
 
-static __always_inline __u32 fingerprint_of_window(const struct xpu_stack* stack,
+static __always_inline __u32 fingerprint_of_window(struct xpu_stack* stack,
                                                    const struct xpu_python_layout* layout) {
-  struct xpu_python_code_content content = {};
+  __u64* content = &stack->window[CONTENT_WORDS];
   __u64 hash = window_word(stack, CODE_WORDS, layout->code_first_line);
-  __u64 name, table;
   int i;
 
   for (i = 0; i < XPU_PYTHON_HASHED_WORDS; i++) {
@@ -244,12 +244,12 @@ static __always_inline __u32 fingerprint_of_window(const struct xpu_stack* stack
     hash = add_to_hash(hash, window_word(stack, CODE_WORDS, offset));
   }
   if (!xpu_python_needs_content(layout)) return hash;
-  name = window_word(stack, CODE_WORDS, layout->code_name);
-  table = window_word(stack, CODE_WORDS, layout->code_line_table);
-  read_python(&content.name_hash, sizeof(content.name_hash), xpu_python_text_hash(layout, name));
-  read_python(&content.line_table, sizeof(content.line_table), table + layout->bytes_length);
-  hash = add_to_hash(hash, content.name_hash);
-  for (i = 0; i < 3; i++) hash = add_to_hash(hash, content.line_table[i]);
+  /* What cannot be read is zero. */
+  read_python(content, 8,
+              xpu_python_text_hash(layout, window_word(stack, CODE_WORDS, layout->code_name)));
+  read_python(content + 1, XPU_PYTHON_LINE_TABLE_WORDS * 8,
+              window_word(stack, CODE_WORDS, layout->code_line_table) + layout->bytes_length);
+  for (i = 0; i < 1 + XPU_PYTHON_LINE_TABLE_WORDS; i++) hash = add_to_hash(hash, content[i]);
   return hash;
 }
 

@@ -140,12 +140,10 @@ static inline __attribute__((always_inline)) __u64 xpu_python_offset(
 
 /*
  * Without a number of its own, a code object that is created where another was may have its names
- * and lines where the other's were, too: their content is hashed with it.
+ * and lines where the other's were, too. Then what they say is hashed as well: the hash of the
+ * name, and the length, the hash and the first bytes of the line table.
  */
-struct xpu_python_code_content {
-  __u64 name_hash;
-  __u64 line_table[3]; /* its length, its hash, its first bytes */
-};
+#define XPU_PYTHON_LINE_TABLE_WORDS 3
 
 static inline __attribute__((always_inline)) int xpu_python_needs_content(
     const struct xpu_python_layout* layout) {

@@ -226,13 +226,12 @@ uint64_t PythonStacks::HashOfContent(const Walk& walk) {
   const xpu_python_layout& layout = walk.layout;
   const uint64_t name = WordAt(walk.code_words, layout.code_name);
   const uint64_t table = WordAt(walk.code_words, layout.code_line_table);
-  xpu_python_code_content content{};
-  pages_.Read(xpu_python_text_hash(&layout, name), &content.name_hash, sizeof(content.name_hash),
-              walk.now_ns);
-  pages_.Read(table + layout.bytes_length, content.line_table, sizeof(content.line_table),
-              walk.now_ns);
-  uint64_t hash = content.name_hash * (kOdd * 17);
-  for (const uint64_t word : content.line_table) hash = (hash ^ word ^ word >> 29) * (kOdd * 19);
+  uint64_t name_hash = 0;
+  uint64_t lines[XPU_PYTHON_LINE_TABLE_WORDS] = {};
+  Read64(xpu_python_text_hash(&layout, name), &name_hash, walk.now_ns);
+  pages_.Read(table + layout.bytes_length, lines, sizeof(lines), walk.now_ns);
+  uint64_t hash = name_hash * (kOdd * 17);
+  for (const uint64_t word : lines) hash = (hash ^ word ^ word >> 29) * (kOdd * 19);
   return hash;
 }
 
