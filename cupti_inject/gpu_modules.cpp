@@ -1,5 +1,7 @@
 #include "cupti_inject/gpu_modules.h"
 
+#include <cstring>
+
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -27,8 +29,37 @@ bool GpuModules::Open(RingProducer* ring, const cupti::Functions* functions) {
 }
 
 void GpuModules::Close() {
-  if (memory_ != nullptr) munmap(memory_, kMaxModules * sizeof(Module) + kPieceBytes);
+  if (memory_ == nullptr) return;
+  for (uint32_t i = 0; i < module_count_; ++i) DropCopy(modules_[i]);
+  munmap(memory_, kMaxModules * sizeof(Module) + kPieceBytes);
   memory_ = nullptr;
+  module_count_ = 0;
+}
+
+// Modules that were unloaded without samples so far make room for one that is loaded.
+bool GpuModules::Copy(Module& module) {
+  if (module.bytes > kMaxCopyBytes) return false;
+  for (uint32_t i = 0; i < module_count_ && copied_bytes_ + module.bytes > kMaxCopiesBytes; ++i) {
+    if (modules_[i].is_copy && !modules_[i].is_loaded && !modules_[i].is_owed) {
+      DropCopy(modules_[i]);
+    }
+  }
+  if (copied_bytes_ + module.bytes > kMaxCopiesBytes) return false;
+  void* copy = MapZeroed(module.bytes);
+  if (copy == nullptr) return false;
+  std::memcpy(copy, module.cubin, module.bytes);
+  copied_bytes_ += module.bytes;
+  module.cubin = static_cast<const char*>(copy);
+  module.is_copy = true;
+  return true;
+}
+
+void GpuModules::DropCopy(Module& module) {
+  if (!module.is_copy) return;
+  munmap(const_cast<char*>(module.cubin), module.bytes);
+  copied_bytes_ -= module.bytes;
+  module.cubin = nullptr;
+  module.is_copy = false;
 }
 
 void GpuModules::Add(const cupti::ModuleData& loaded) {
@@ -37,14 +68,23 @@ void GpuModules::Add(const cupti::ModuleData& loaded) {
   if (cupti_->get_cubin_crc(&checksum) != cupti::kSuccess) return;
   const Locked locked(lock_);
   Module* place = nullptr;
-  for (uint32_t i = 0; i < module_count_ && place == nullptr; ++i) {
+  for (uint32_t i = 0; i < module_count_; ++i) {
     Module& module = modules_[i];
-    if (module.crc == checksum.crc && module.is_sent) return;
-    if (module.crc == checksum.crc || (!module.is_loaded && !module.is_sent)) place = &module;
+    const bool is_same = module.crc == checksum.crc;
+    if (is_same && module.is_sent) return;
+    if (is_same || (place == nullptr && IsFree(module) && !module.is_copy)) place = &module;
+    if (is_same) break;
   }
   if (place == nullptr && module_count_ < kMaxModules) place = &modules_[module_count_++];
   if (place == nullptr) return ring_->Count(wire::kCounterCubinsDropped);
-  *place = {loaded.cubin, loaded.cubin_bytes, checksum.crc, loaded.module_id, true, false};
+  if (place->is_copy) {
+    place->id = loaded.module_id;
+    place->is_loaded = true;
+    return;
+  }
+  *place = {loaded.cubin, loaded.cubin_bytes, checksum.crc, loaded.module_id, true, false, false,
+            false};
+  Copy(*place);
 }
 
 void GpuModules::Remove(const cupti::ModuleData& unloaded) {
@@ -54,8 +94,8 @@ void GpuModules::Remove(const cupti::ModuleData& unloaded) {
   }
 }
 
-// The module, which counts as sent from now on; no code: it is not there, or was sent.
-GpuModules::Module GpuModules::Take(uint64_t crc, bool* is_new) {
+// The module, which counts as sent from now on; no code: it is not there, is owed, or was sent.
+GpuModules::Module GpuModules::Take(uint64_t crc, bool may_wait, bool* is_new) {
   const Locked locked(lock_);
   *is_new = false;
   Module* found = nullptr;
@@ -65,25 +105,50 @@ GpuModules::Module GpuModules::Take(uint64_t crc, bool* is_new) {
     if (module.is_sent) return {};
     found = &module;
   }
-  *is_new = true;
-  if (found == nullptr) {
-    if (module_count_ < kMaxModules) modules_[module_count_++] = {nullptr, 0, crc, 0, false, true};
+  if (found != nullptr && found->is_copy && !may_wait) {
+    found->is_owed = is_any_owed_ = true;
     return {};
   }
+  *is_new = true;
+  if (found == nullptr) {
+    if (module_count_ < kMaxModules) {
+      modules_[module_count_++] = {nullptr, 0, crc, 0, false, true, false, false};
+    }
+    return {};
+  }
+  const Module taken = found->is_loaded || found->is_copy ? *found : Module{};
   found->is_sent = true;
-  return found->is_loaded ? *found : Module{};
+  found->is_copy = found->is_owed = false;  // it is the caller's now
+  return taken;
 }
 
 void GpuModules::Send(uint64_t crc, bool may_wait) {
   bool is_new = false;
-  const Module module = Take(crc, &is_new);
+  Module module = Take(crc, may_wait, &is_new);
   if (is_new && !SendCubin(module, may_wait)) ring_->Count(wire::kCounterCubinsDropped);
+  const Locked locked(lock_);
+  DropCopy(module);
+}
+
+void GpuModules::SendOwed() {
+  if (!is_any_owed_) return;
+  is_any_owed_ = false;
+  for (uint32_t i = 0; i < module_count_; ++i) {
+    uint64_t crc = 0;
+    {
+      const Locked locked(lock_);
+      if (!modules_[i].is_owed) continue;
+      crc = modules_[i].crc;
+    }
+    Send(crc, true);
+  }
 }
 
 // Copies of pieces: the program may unload the module meanwhile. The recorder compares nothing, so
 // what is no longer the module must not be sent.
 bool GpuModules::SendCubin(const Module& module, bool may_wait) {
-  if (module.bytes == 0 || module.bytes > wire::kMaxCubinBytes || !HasChecksum(module)) {
+  if (module.bytes == 0 || module.bytes > wire::kMaxCubinBytes ||
+      (!module.is_copy && !HasChecksum(module))) {
     return false;
   }
   wire::CubinMessage message{};

@@ -1,8 +1,10 @@
 // The modules of GPU code that the driver has loaded, to send the code of those that have samples.
 //
-// CUPTI names a module by a checksum of its code. The code is read when its first sample comes,
-// from where the driver said that it was, and its checksum compared: no copy is kept of modules
-// without samples.
+// CUPTI names a module by a checksum of its code, which is sent when its first sample comes. Most
+// modules of programs that compile at run time are small, their code lies in memory that is reused
+// after loading, and many are unloaded soon: of these a copy is kept, as long as the copies use
+// less than a bound. The code of others is read from where the driver said that it was, and its
+// checksum compared.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +19,8 @@ namespace xpu::inject {
 class GpuModules {
  public:
   static constexpr uint32_t kMaxModules = 64 << 10;
+  static constexpr uint64_t kMaxCopyBytes = uint64_t{4} << 20;
+  static constexpr uint64_t kMaxCopiesBytes = uint64_t{64} << 20;
 
   // False: there is no memory.
   bool Open(RingProducer* ring, const cupti::Functions* functions);
@@ -26,9 +30,10 @@ class GpuModules {
   void Add(const cupti::ModuleData& loaded);
   void Remove(const cupti::ModuleData& unloaded);
 
-  // The module's code, once; counts what could not be sent. `may_wait`: for room in the ring. One
-  // thread at a time.
+  // The module's code, once; counts what could not be sent. `may_wait`: for room in the ring;
+  // otherwise copies are left to SendOwed. One thread at a time.
   void Send(uint64_t crc, bool may_wait);
+  void SendOwed();
 
  private:
   struct Module {
@@ -38,9 +43,15 @@ class GpuModules {
     uint32_t id;
     bool is_loaded;
     bool is_sent;  // or was tried in vain
+    bool is_copy;  // which outlives the module
+    bool is_owed;
   };
 
-  Module Take(uint64_t crc, bool* is_new);
+  // The next three with the lock held.
+  bool IsFree(const Module& module) const { return !module.is_loaded && !module.is_sent; }
+  bool Copy(Module& module);
+  void DropCopy(Module& module);
+  Module Take(uint64_t crc, bool may_wait, bool* is_new);
   bool SendCubin(const Module& module, bool may_wait);
   bool HasChecksum(const Module& module) const;
   template <typename Message>
@@ -54,6 +65,8 @@ class GpuModules {
   Lock lock_;                   // of the modules, for instructions
   Module* modules_ = nullptr;
   uint32_t module_count_ = 0;
+  uint64_t copied_bytes_ = 0;
+  bool is_any_owed_ = false;
 };
 
 }  // namespace xpu::inject

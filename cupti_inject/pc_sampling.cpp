@@ -282,6 +282,7 @@ void PcSampling::Stop() {
   for (Context& context : contexts_) {
     if (context.handle != nullptr) End(context);
   }
+  modules_.SendOwed();
 }
 
 // ---- samples --------------------------------------------------------------------------------
@@ -293,6 +294,7 @@ bool PcSampling::Fetch() {
   for (Context& context : contexts_) {
     if (context.handle != nullptr) has_samples = FetchContext(context, true) || has_samples;
   }
+  modules_.SendOwed();
   return has_samples;
 }
 

@@ -79,10 +79,13 @@ void OnResource(const Resource& resource) {
   data.resourceHandle.stream = resource.stream;
   CUpti_ModuleResourceData module{};
   CUpti_GraphData graph{};
+  // Code that is compiled at run time lies where other data is after loading.
+  std::string code;
   if (resource.module_id != 0) {
+    code = ModuleCode();
     module.moduleId = resource.module_id;
-    module.cubinSize = ModuleCode().size();
-    if (module.cubinSize != 0) module.pCubin = ModuleCode().data();
+    module.cubinSize = code.size();
+    if (module.cubinSize != 0) module.pCubin = code.data();
     data.resourceDescriptor = &module;
   } else if (resource.callback_id >= CUPTI_CBID_RESOURCE_GRAPH_CREATED) {
     graph.graph = resource.graph;
@@ -95,6 +98,7 @@ void OnResource(const Resource& resource) {
     data.resourceDescriptor = &graph;
   }
   CallBack(CallbackSite::kResource, CUPTI_CB_DOMAIN_RESOURCE, resource.callback_id, &data);
+  code.assign(code.size(), '\x5a');
 }
 
 // GRAPH_TRACE replaces the records of all nodes, including memory operations: graph_trace.
