@@ -197,7 +197,7 @@ def test_samples_of_gpu_code_beside_counters():
         print("        counters:", len(counters.gpu_metric_samples), counters.losses())
     with Workspace() as work:
         sampled = [recorder(), "--gpu-samples", "-o", work.file("samples.xpu"), "--",
-                   program("gpu_counters"), "--idle-ms", "8000"]
+                   program("stall_kernels"), "--launches", "1500"]
         with subprocess.Popen(sampled, stderr=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL) as first:
             time.sleep(3)

@@ -11,9 +11,10 @@ import subprocess
 import xpu_testing
 from gpu_capture import GpuCapture
 from gpu_programs import REAL, prepare, program
-from xpu_testing import PATIENCE_S, Workspace, expect, folded, report, table_rows
+from xpu_testing import PATIENCE_S, Workspace, expect, expect_in, folded, report, table_rows
 
-SOURCE = pathlib.Path(__file__).resolve().parent.parent / "workloads" / "stall_kernels.cu"
+WORKLOADS = pathlib.Path(__file__).resolve().parent.parent / "workloads"
+SOURCE = WORKLOADS / "stall_kernels.cu"
 PERIOD = 1 << 14
 # Kernel -> (comment at its line, share of its samples in percent, reason, share of the line's).
 # A warp that waits at a barrier is found at the instruction after it: the head of the loop.
@@ -87,14 +88,14 @@ def test_time_below_kernels_adds_up():
         expect("time by kernel", {name.split("(")[0]: ns for name, ns in sums.items() if name}, times)
 
 
-def counted_by_ncu():
+def counted_by_ncu(command, *options):
     """By kernel: sm__cycles_active.sum, and the samples of each stall reason, of one launch."""
     if shutil.which("ncu") is None:
         xpu_testing.skip("ncu", "ncu is not installed")
     result = subprocess.run(
         ["ncu", "--clock-control", "none", "--cache-control", "none", "--csv", "--print-units",
          "base", "--metrics", "regex:smsp__pcsamp_warps_issue_stalled_.*,sm__cycles_active.sum",
-         program("stall_kernels"), "--launches", "1"],
+         *options, *command, "--launches", "1"],
         capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     rows = list(csv.reader(l for l in result.stdout.splitlines() if l.startswith('"')))
     name, metric, value = (rows[0].index(c) for c in ("Kernel Name", "Metric Name", "Metric Value"))
@@ -105,33 +106,114 @@ def counted_by_ncu():
     return counted
 
 
+def check_reasons(samples, kernel, theirs, launches):
+    """Returns how many samples there are for each period of active cycles."""
+    ours = {}
+    for sample in samples:
+        reason = sample["stall_reason"]
+        if kernel in sample["function"] and not reason.endswith("_not_issued"):
+            ours[reason] = ours.get(reason, 0) + sample["samples"]
+    ratio = sum(ours.values()) / launches / (theirs.pop("sm__cycles_active.sum") / PERIOD)
+    print(f"{kernel}: {ratio:.3f} samples for each period of active cycles")
+    theirs = {r: n for r, n in theirs.items() if not r.endswith("_not_issued")}
+    for reason in theirs:
+        share = 100 * theirs[reason] / sum(theirs.values())
+        own = 100 * ours.get(reason, 0) / sum(ours.values())
+        if max(share, own) > 5:
+            print(f"{kernel}: {reason}: {own:.1f} %, ncu {share:.1f} %")
+            expect(f"{kernel}: {reason} ({own} %, ncu {share} %)", abs(share - own) < 5, True)
+    return ratio
+
+
 def test_samples_are_those_of_ncu():
     """Each multiprocessor takes a sample a period while it has a warp: samples =
     sm__cycles_active.sum / period. The shares of stall reasons are those of ncu. How long loads
     take, and so the number of samples of pointer_chase, changes from run to run."""
     require_gpu()
-    counted = counted_by_ncu()
+    counted = counted_by_ncu([program("stall_kernels")])
     with Workspace() as work:
         launches = 60
         record(work, "--gpu-sample-period", str(PERIOD), launches=launches)
+        samples = work.capture().gpu_samples
         for kernel, theirs in counted.items():
-            ours = {}
-            for sample in work.capture().gpu_samples:
-                reason = sample["stall_reason"]
-                if kernel in sample["function"] and not reason.endswith("_not_issued"):
-                    ours[reason] = ours.get(reason, 0) + sample["samples"]
-            ratio = sum(ours.values()) / launches / (theirs.pop("sm__cycles_active.sum") / PERIOD)
-            print(f"{kernel}: {ratio:.3f} samples for each period of active cycles")
+            ratio = check_reasons(samples, kernel, theirs, launches)
             if kernel != "pointer_chase":
                 expect(f"{kernel}: samples for each period ({ratio})", abs(ratio - 1) < 0.05, True)
-            theirs = {r: n for r, n in theirs.items() if not r.endswith("_not_issued")}
-            for reason in theirs:
-                share = 100 * theirs[reason] / sum(theirs.values())
-                own = 100 * ours.get(reason, 0) / sum(ours.values())
-                if max(share, own) > 5:
-                    print(f"{kernel}: {reason}: {own:.1f} %, ncu {share:.1f} %")
-                    expect(f"{kernel}: {reason} ({own} %, ncu {share} %)", abs(share - own) < 5,
-                           True)
+
+
+def require_python():
+    require_gpu()
+    if "XPU_TEST_PYTHON" not in os.environ:
+        xpu_testing.skip("python", "XPU_TEST_PYTHON is not set: a Python with PyTorch")
+    return os.environ["XPU_TEST_PYTHON"]
+
+
+def lines_of(path):
+    """By kernel: its samples, those with a line, and the names of the files."""
+    found = {}
+    for row in table_rows(path, "gpu_line_sum"):
+        each = found.setdefault(row["Kernel"], [0, 0, set()])
+        each[0] += row["Samples"]
+        if row["Line"]:
+            each[1] += row["Samples"]
+            each[2].add(os.path.basename(row["Line"].rpartition(":")[0]))
+    return found
+
+
+def test_kernels_of_triton_and_cublas():
+    command = [require_python(), str(WORKLOADS / "triton_kernels.py")]
+    kernels = "regex:softmax_kernel|nvjet|gemm|xmma"
+    counted = counted_by_ncu(command, "-k", kernels)
+    expect(f"kernels that ncu saw: {list(counted)}", len(counted), 2)
+    with Workspace() as work:
+        launches = 100
+        result = work.record("--gpu-samples", "--gpu-sample-period", str(PERIOD), "--", *command,
+                             "--launches", str(launches), timeout=PATIENCE_S)
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        samples = work.capture().gpu_samples
+        for kernel, theirs in counted.items():
+            check_reasons(samples, kernel, theirs, launches)
+        lines = lines_of(work.file("capture.xpu"))
+        (softmax,) = [each for name, each in lines.items() if "softmax_kernel" in name]
+        expect(f"softmax: samples, with a line ({softmax})", softmax[1] >= 0.95 * softmax[0], True)
+        expect_in("softmax: file", "triton_kernels.py", softmax[2])
+        print({name: each for name, each in lines.items()})
+
+
+# Programs, and which of their kernels have lines.
+FRAMEWORKS = {
+    "PyTorch": (["pytorch_steps.py", "mlp", "--steps", "200"], None),
+    "torch.compile": (["pytorch_steps.py", "mlp", "--steps", "200", "--warmup", "5", "--compile"],
+                      "triton_"),
+    "JAX": (["jax_steps.py", "--times", "/dev/null"], None),
+}
+
+
+def test_lines_of_frameworks():
+    python = require_python()
+    for name, (command, generated) in FRAMEWORKS.items():
+        sizes = []
+        for options in ((), ("--gpu-samples",)):
+            with Workspace() as work:
+                result = work.record("--no-python", *options, "--", python,
+                                     str(WORKLOADS / command[0]), *command[1:], timeout=PATIENCE_S,
+                                     stdin=subprocess.DEVNULL)
+                expect(f"{name}: status ({result.stderr})", result.returncode, 0)
+                path = work.file("capture.xpu")
+                sizes.append(os.path.getsize(path))
+                lines = lines_of(path) if options else {}
+                loss = work.capture().losses()
+        whole, with_line = (sum(each[i] for each in lines.values()) for i in (0, 1))
+        print(f"        {name}: {100 * with_line / whole:.1f} % of {whole} samples have a line, "
+              f"{sizes[1] - sizes[0]} bytes more, losses {loss}")
+        for kernel, each in sorted(lines.items(), key=lambda item: -item[1][0])[:12]:
+            print(f"          {each[0]:6} {100 * each[1] / each[0]:3.0f} % {kernel[:70]} {each[2]}")
+        expect(f"{name}: bytes more", sizes[1] - sizes[0] < 1 << 20, True)
+        if generated:
+            own = [each for kernel, each in lines.items() if kernel.startswith(generated)]
+            expect(f"{name}: kernels", len(own) > 0, True)
+            expect(f"{name}: lines of {generated}", sum(each[1] for each in own) >=
+                   0.95 * sum(each[0] for each in own), True)
 
 
 def test_two_programs_on_one_gpu():
