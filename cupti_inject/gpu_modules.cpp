@@ -105,7 +105,7 @@ GpuModules::Module GpuModules::Take(uint64_t crc, bool may_wait, bool* is_new) {
     if (module.is_sent) return {};
     found = &module;
   }
-  if (found != nullptr && found->is_copy && !may_wait) {
+  if (found != nullptr && !may_wait) {
     found->is_owed = is_any_owed_ = true;
     return {};
   }

@@ -30,8 +30,8 @@ class GpuModules {
   void Add(const cupti::ModuleData& loaded);
   void Remove(const cupti::ModuleData& unloaded);
 
-  // The module's code, once; counts what could not be sent. `may_wait`: for room in the ring;
-  // otherwise copies are left to SendOwed. One thread at a time.
+  // The module's code, once; counts what could not be sent. `may_wait`: for room in the ring, which
+  // large modules fill; otherwise it is left to SendOwed. One thread at a time.
   void Send(uint64_t crc, bool may_wait);
   void SendOwed();
 
@@ -48,7 +48,9 @@ class GpuModules {
   };
 
   // The next three with the lock held.
-  bool IsFree(const Module& module) const { return !module.is_loaded && !module.is_sent; }
+  bool IsFree(const Module& module) const {
+    return !module.is_loaded && !module.is_sent && !module.is_owed;
+  }
   bool Copy(Module& module);
   void DropCopy(Module& module);
   Module Take(uint64_t crc, bool may_wait, bool* is_new);
