@@ -36,12 +36,15 @@ enum class Support {
 };
 
 inline constexpr uint32_t kOldestCuda = 11080;
-inline constexpr uint32_t kSimulatedCuda[] = {11080, 12000, 12040, 12090};
-inline constexpr uint32_t kTestedCuda = 13000;
+inline constexpr uint32_t kSimulatedCuda[] = {12000, 12090};
+inline constexpr uint32_t kTestedCuda[] = {11080, 12040, 13000};
+inline constexpr uint32_t kTestedDriver = 13000;  // with all of them
 
 constexpr Support SupportOf(uint32_t cuda) {
   if (cuda < kOldestCuda) return Support::kNotSupported;
-  if (cuda == kTestedCuda) return Support::kTested;
+  for (const uint32_t tested : kTestedCuda) {
+    if (cuda == tested) return Support::kTested;
+  }
   for (const uint32_t simulated : kSimulatedCuda) {
     if (cuda == simulated) return Support::kSimulated;
   }
@@ -55,6 +58,8 @@ struct Lack {
 };
 // Where no header of a version in between is to be had, `since` is the oldest that is known to have
 // it.
+// 11.8 has their ids, and refuses them with a driver of 13.0.
+inline constexpr uint32_t kFirstWithNodeCallbacks = 12000;
 inline constexpr uint32_t kFirstWithExecutableIds = 12040;  // cuptiGetGraphExecId
 // Records of sampled instructions grew in 12.4 (a correlation id), from 56 bytes to 64. They lie in
 // an array of ours, whose elements an older CUPTI takes to be shorter.
@@ -65,6 +70,9 @@ inline constexpr uint32_t kFirstWithPmSampling = 12060;
 inline constexpr uint32_t kFirstToFinalizeWithGraphs = 12060;
 inline constexpr uint32_t kFirstWithNodeUpdates = 13000;
 inline constexpr Lack kLacks[] = {
+    {kFirstWithNodeCallbacks,
+     "a newer driver hides which code makes nodes of graphs, so that launches captured into a graph "
+     "count as pending"},
     {kFirstWithExecutableIds, "changes by cudaGraphExecUpdate are not followed"},
     {kFirstWithPcSampling, "no samples of GPU code (--gpu-samples)"},
     {kFirstWithPmSampling, "no hardware counters (--gpu-metrics)"},

@@ -15,12 +15,12 @@ std::string TestedText(uint32_t cuda, uint32_t driver) {
       return Format("not supported, CUDA {} is the oldest that is",
                     CudaVersionText(cupti::kOldestCuda));
     case cupti::Support::kTested:
-      if (driver == cupti::kTestedCuda) return "tested on GPUs";
+      if (driver == cupti::kTestedDriver) return "tested on GPUs";
       if (driver != 0) {
         return Format("expected to work, tested with a driver of CUDA {}",
-                      CudaVersionText(cupti::kTestedCuda));
+                      CudaVersionText(cupti::kTestedDriver));
       }
-      return "tested on GPUs, with a driver of CUDA " + CudaVersionText(cupti::kTestedCuda);
+      return "tested on GPUs, with a driver of CUDA " + CudaVersionText(cupti::kTestedDriver);
     case cupti::Support::kSimulated:
       return "expected to work, tested on a simulated GPU only";
     case cupti::Support::kExpected:

@@ -223,6 +223,9 @@ def test_model():
 
 def check_model_graph(trace):
     """The decode step as a graph: replays, or with node records each kernel where it was made."""
+    if os.environ.get("XPU_FAKE_CUPTI_VERSION") == "11.8":
+        xpu_testing.skip("nodes of graphs", "CUPTI 11.8 does not tell who makes them "
+                         "(record_cupti_versions_test)")
     steps = 12
     with Workspace() as work:
         account, capture = recorded_model(work, "--graph", "--steps", steps, "--layers", 3, "--dim",

@@ -27,7 +27,9 @@ UPDATES = "changes by cudaGraphExecUpdate are not followed"
 SAMPLES = "no samples of GPU code (--gpu-samples)"
 COUNTERS = "no hardware counters (--gpu-metrics)"
 PARAMETERS = "new parameters of graph nodes are not followed"
-LACKS = {"11.8": [UPDATES, SAMPLES, COUNTERS, PARAMETERS],
+NODES = ("a newer driver hides which code makes nodes of graphs, so that launches captured into a "
+         "graph count as pending")
+LACKS = {"11.8": [NODES, UPDATES, SAMPLES, COUNTERS, PARAMETERS],
          "12.0": [UPDATES, SAMPLES, COUNTERS, PARAMETERS],
          "12.4": [COUNTERS, PARAMETERS], "12.9": [PARAMETERS], NEWEST: []}
 
@@ -92,7 +94,13 @@ def test_threads():
 
 
 def test_graphs_as_a_whole():
-    same("graph", "--nodes", 20, "--replays", 10)
+    """11.8 does not say which launches are captured, nor of how many nodes a graph is."""
+    for version, differences in compare("graph", "--nodes", 20, "--replays", 10).items():
+        if version == "11.8":
+            expect("losses", differences.pop("losses"), ({"launch_pending": 20}, {}))
+            old, new = differences.pop("stacks, calls and GPU time")
+            expect("time", sum(old.values()), sum(new.values()))
+        expect(f"{version} differs from {NEWEST}", differences, {})
 
 
 def test_copies_of_all_kinds():
@@ -136,11 +144,11 @@ def test_nodes_of_graphs():
             capture = recorded_with(version, work, "graph_paths", "--replays", 5,
                                     options=["--cuda-graph-trace=node"])
             expect(f"kernels with {version}", capture.kernels_by_name(), newest.kernels_by_name())
-            expect(f"nodes with {version}", made_by(capture), made)
+            expect(f"nodes with {version}", made_by(capture), {} if version == "11.8" else made)
             unknown = capture.entry("graph_node_unknown")
             is_old = version in ("11.8", "12.0")
             expect(f"unknown with {version}", unknown is not None, is_old)
-            if is_old:
+            if version == "12.0":
                 expect_in("why", "updates of unidentified graphs: 1", str(unknown))
 
 
@@ -155,6 +163,11 @@ def test_attach_leaves_a_program_with_graphs_alive():
             del os.environ["XPU_FAKE_CUPTI_VERSION"]
 
 
+def how_tested(version):
+    return ("tested on GPUs" if version in ("11.8", "12.4", NEWEST)
+            else "expected to work, tested on a simulated GPU only")
+
+
 def test_the_capture_names_what_is_missing():
     for version, lacks in LACKS.items():
         with Workspace() as work:
@@ -163,8 +176,8 @@ def test_the_capture_names_what_is_missing():
             expect(f"note with {version}", note is not None, bool(lacks))
             if lacks:
                 expect("severity", note["severity"], "note")
-                expect_in("text", f"CUPTI of CUDA {version} with a driver of CUDA 13.0 (expected to "
-                          f"work, tested on a simulated GPU only): {'; '.join(lacks)}", str(note))
+                expect_in("text", f"CUPTI of CUDA {version} with a driver of CUDA 13.0 "
+                          f"({how_tested(version)}): {'; '.join(lacks)}", str(note))
 
 
 def check_line(**variables):
@@ -177,8 +190,7 @@ def check_line(**variables):
 def test_check_names_the_combination():
     for version, lacks in LACKS.items():
         line = check_line(XPU_FAKE_CUPTI_VERSION=version)
-        how = ("tested on GPUs" if version == NEWEST
-               else "expected to work, tested on a simulated GPU only")
+        how = how_tested(version)
         expect("state", line.split()[0], "ok")
         expect(f"combination with {version}", line.split("/libcupti.so.13, ")[1],
                "; ".join([f"CUDA {version} with a driver of CUDA 13.0: {how}", *lacks]))

@@ -16,7 +16,8 @@ const char* Find(const Name (&names)[kCount], uint32_t callback_id) {
   return nullptr;
 }
 
-// The last ids of each version. 11.8 and 12.4: of their libraries; others: by the version with
+// The last ids of each version. 11.8 and 12.4: of their libraries, of which 11.8 refuses the ids of
+// graph nodes that its header has, 12 to 20; others: by the version with
 // which cudaTypedefs.h and the names of the runtime's ids mark their functions.
 struct LastIds {
   uint32_t cuda;
@@ -25,7 +26,7 @@ struct LastIds {
   uint32_t resource;
 };
 constexpr LastIds kLastIds[] = {
-    {11080, 676, 433, 20}, {12000, 700, 443, 20}, {12020, 717, 450, 20}, {12030, 732, 464, 21},
+    {11080, 676, 433, 11}, {12000, 700, 443, 20}, {12020, 717, 450, 20}, {12030, 732, 464, 21},
     {12040, 753, 467, 21}, {12050, 760, 469, 21}, {12060, 762, 479, 21}, {12080, 781, 486, 21},
     {12090, 782, 486, 21}, {13000, 806, 522, 23},
 };

@@ -70,7 +70,7 @@ TEST(CudaVersionOfCupti, OldAndNewNumbers) {
 TEST(SupportOf, Versions) {
   EXPECT_EQ(SupportOf(0), Support::kNotSupported);
   EXPECT_EQ(SupportOf(11070), Support::kNotSupported);
-  EXPECT_EQ(SupportOf(11080), Support::kSimulated);
+  EXPECT_EQ(SupportOf(11080), Support::kTested);
   EXPECT_EQ(SupportOf(12020), Support::kExpected);
   EXPECT_EQ(SupportOf(13000), Support::kTested);
   EXPECT_EQ(SupportOf(13010), Support::kExpected);
