@@ -298,6 +298,22 @@ static __always_inline __u32 ensure_code_sent(struct python_walk* walk, struct x
 }
 
 /*
+ * Address of the first instruction of the code that the frame runs, which without the global lock
+ * may be a copy for its thread.
+ */
+static __always_inline __u64 first_instruction(const struct xpu_stack* stack,
+                                               const struct xpu_python_layout* layout, __u64 code) {
+  __u64 copies = 0, first = code + layout->code_instructions;
+  __u32 number;
+
+  if (layout->frame_copy == XPU_PYTHON_NO_MEMBER) return first;
+  number = window_word(stack, FRAME_WORDS, layout->frame_copy) >> (layout->frame_copy % 8 * 8);
+  if (number && read_python(&copies, 8, code + layout->code_copies))
+    read_python(&first, 8, xpu_python_copy_place(copies, number));
+  return first;
+}
+
+/*
  * Takes the code object and the instruction of the frame that was read, as two words. Returns 0 if
  * it is not a frame.
  */
@@ -311,8 +327,8 @@ static __always_inline int take_frame(struct python_walk* walk, struct xpu_stack
   if (window_byte(stack, FRAME_WORDS, layout->frame_owner) >= layout->stack_owner) return 1;
   fingerprint = ensure_code_sent(walk, stack, layout, code);
   if (!fingerprint) return 0;
-  into =
-      xpu_python_offset(layout, code, window_word(stack, FRAME_WORDS, layout->frame_instruction));
+  into = xpu_python_offset(layout, first_instruction(stack, layout, code),
+                           window_word(stack, FRAME_WORDS, layout->frame_instruction));
   words[0] = code;
   words[1] = (__u64)fingerprint << XPU_PYTHON_FINGERPRINT_SHIFT | into;
   if (layout->frame_is_entry == XPU_PYTHON_ALWAYS ||

@@ -27,7 +27,7 @@
  */
 #define XPU_PYTHON_FRAME_BYTES 112
 #define XPU_PYTHON_SHORT_FRAME_BYTES 80
-#define XPU_PYTHON_CODE_BYTES 144
+#define XPU_PYTHON_CODE_BYTES 160
 /*
  * The part of a code object that distinguishes it from others, from code_path minus this on: since
  * 3.12 a number that no other has, the names of its variables, its own names, its lines. The first
@@ -68,12 +68,15 @@ struct xpu_python_layout {
   /* 3.11; later a frame of the C stack lies below an entry frame; before, each frame is one */
   __u16 frame_is_entry;
   __u16 stack_owner; /* owners from this value on are not frames of a program */
+  __u16
+      frame_copy; /* number of the copy of the code's instructions that it runs, 4 bytes; 0: none */
   /* PyCodeObject; all but the last one below XPU_PYTHON_CODE_BYTES */
   __u16 code_first_line;
   __u16 code_path;
   __u16 code_name;
   __u16 code_line_table;
   __u16 code_instructions; /* of the first instruction */
+  __u16 code_copies;       /* address of the array of copies: its size, then where each begins */
   /* objects */
   __u16 object_type;
   __u16 text_length;
@@ -123,18 +126,25 @@ struct xpu_python_code_key {
 #define XPU_PYTHON_IS_ENTRY (1u << 31)
 #define XPU_PYTHON_MAX_OFFSET ((1u << 31) - 1)
 
+/* Where the array of copies has the address of one. */
+static inline __attribute__((always_inline)) __u64 xpu_python_copy_place(__u64 copies,
+                                                                         __u32 number) {
+  return copies + 8 + (__u64)number * 8;
+}
+
 /*
- * How many bytes of a code object lie before the instruction of a frame, of which `word` is the
- * member frame_instruction. In a frame that has just been created that is before the first one.
+ * How many bytes of instructions lie before that of a frame, of which `word` is the member
+ * frame_instruction; `first`: address of the first one. In a frame that has just been created it is
+ * before that.
  */
 static inline __attribute__((always_inline)) __u64 xpu_python_offset(
-    const struct xpu_python_layout* layout, __u64 code, __u64 word) {
+    const struct xpu_python_layout* layout, __u64 first, __u64 word) {
   __u64 offset;
 
   if (layout->instruction_unit)
     offset = (word & 0xffffffff) * layout->instruction_unit;
   else
-    offset = word - (code + layout->code_instructions);
+    offset = word - first;
   return offset > XPU_PYTHON_MAX_OFFSET ? 0 : offset;
 }
 

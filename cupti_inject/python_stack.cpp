@@ -40,6 +40,7 @@ bool IsSound(const xpu_python_layout& layout) {
   return layout.frame_bytes <= XPU_PYTHON_FRAME_BYTES && layout.frame_code <= kLastOfFrame &&
          layout.frame_previous <= kLastOfFrame && layout.frame_instruction <= kLastOfFrame &&
          layout.frame_owner < XPU_PYTHON_FRAME_BYTES &&
+         (layout.frame_copy == kNoMember || layout.frame_copy <= kLastOfFrame) &&
          (layout.frame_is_entry >= XPU_PYTHON_ALWAYS ||
           layout.frame_is_entry < XPU_PYTHON_FRAME_BYTES) &&
          layout.code_path <= kLastOfCode && layout.code_path >= XPU_PYTHON_BEFORE_PATH &&
@@ -166,6 +167,20 @@ bool PythonStacks::LeaveCframe(Walk& walk) {
   return true;
 }
 
+// Without the global lock, that of a copy for the thread.
+uint64_t PythonStacks::FirstInstruction(const Walk& walk, uint64_t code) {
+  const xpu_python_layout& layout = walk.layout;
+  uint64_t copies = 0;
+  uint64_t first = code + layout.code_instructions;
+  if (layout.frame_copy == kNoMember) return first;
+  const auto number = static_cast<uint32_t>(WordAt(walk.frame_words, layout.frame_copy) >>
+                                            (layout.frame_copy % 8 * 8));
+  if (number != 0 && Read64(code + layout.code_copies, &copies, walk.now_ns)) {
+    Read64(xpu_python_copy_place(copies, number), &first, walk.now_ns);
+  }
+  return first;
+}
+
 __attribute__((flatten)) bool PythonStacks::TakeFrame(Walk& walk, uint64_t* previous) {
   const xpu_python_layout& layout = walk.layout;
   if (!pages_.Read(walk.frame, walk.frame_words, layout.frame_bytes, walk.now_ns)) {
@@ -181,8 +196,8 @@ __attribute__((flatten)) bool PythonStacks::TakeFrame(Walk& walk, uint64_t* prev
       WordAt(walk.code_words, layout.object_type) != walk.code_type) {
     return false;
   }
-  const uint64_t into =
-      xpu_python_offset(&layout, code, WordAt(walk.frame_words, layout.frame_instruction));
+  const uint64_t into = xpu_python_offset(&layout, FirstInstruction(walk, code),
+                                          WordAt(walk.frame_words, layout.frame_instruction));
   uint64_t frame = uint64_t{NumberOf(walk, code)} << 32 | into;
   if (layout.frame_is_entry == XPU_PYTHON_ALWAYS ||
       (layout.frame_is_entry != kNoMember &&

@@ -35,6 +35,7 @@ class PythonStacks {
   bool IsOfThread(uint64_t state, uint32_t tid, uint64_t now_ns);
   bool FirstFrame(uint64_t state, Walk& walk);
   void WalkFrames(Walk& walk);
+  uint64_t FirstInstruction(const Walk& walk, uint64_t code);
   bool TakeFrame(Walk& walk, uint64_t* previous);
   bool LeaveCframe(Walk& walk);
   uint64_t HashOfContent(const Walk& walk);

@@ -30,6 +30,7 @@ constexpr xpu_python_layout Common(uint16_t minor) {
   layout.thread_number = kNoMember;
   layout.frame_bytes = XPU_PYTHON_SHORT_FRAME_BYTES;
   layout.frame_is_entry = kNoMember;
+  layout.frame_copy = kNoMember;
   layout.stack_owner = kOwnedByStack;
   layout.object_type = 8;
   layout.text_length = 16;
@@ -155,10 +156,10 @@ class PublishedOffsets {
 
 // Where the groups of offsets begin; the groups grow between versions.
 struct Groups {
-  size_t runtime, interpreter, thread, frame, code, text, bytes;
+  size_t runtime, interpreter, thread, frame, code, object, text, bytes;
 };
-constexpr Groups kGroups313{3, 6, 19, 28, 34, 67, 64};
-constexpr Groups kGroups314{3, 6, 22, 31, 39, 77, 74};
+constexpr Groups kGroups313{3, 6, 19, 28, 34, 44, 67, 64};
+constexpr Groups kGroups314{3, 6, 22, 31, 39, 50, 77, 74};
 
 std::optional<xpu_python_layout> ReadLayout(PublishedOffsets offsets, uint16_t minor) {
   constexpr uint64_t kLastWord = XPU_PYTHON_CODE_BYTES - 8 + 1;
@@ -180,12 +181,19 @@ std::optional<xpu_python_layout> ReadLayout(PublishedOffsets offsets, uint16_t m
   layout.code_line_table = offsets.Offset(at.code + 4, kLastWord);
   layout.code_first_line = offsets.Offset(at.code + 5, kLastWord);
   layout.code_instructions = offsets.Offset(at.code + 9);
+  layout.object_type = offsets.Offset(at.object + 1, kLastWord);
   layout.text_state = offsets.Offset(at.text + 1);
   layout.text_length = offsets.Offset(at.text + 2);
   layout.text_ascii = offsets.Offset(at.text + 3);
   layout.text_other = static_cast<uint16_t>(layout.text_ascii + 16);
   layout.bytes_length = offsets.Offset(at.bytes + 1);
   layout.bytes_data = offsets.Offset(at.bytes + 2);
+  // Without the global lock, each thread runs a copy of the code.
+  if (minor >= 14 && offsets.At(2) != 0) {
+    layout.frame_copy = offsets.Offset(at.frame + 7, XPU_PYTHON_SHORT_FRAME_BYTES - 4);
+    layout.code_copies = offsets.Offset(at.code + 10);
+    layout.text_kind_shift = 8;
+  }
   if (!offsets.ok() || layout.code_path < XPU_PYTHON_BEFORE_PATH ||
       layout.text_state - layout.text_length != 16) {
     return std::nullopt;
@@ -230,9 +238,7 @@ PythonRuntime FindPythonRuntime(const ElfImage& image) {
   if (!offsets.IsThere()) return runtime;
   runtime.version = static_cast<uint16_t>(offsets.At(1) >> 16);
   if (runtime.version != Version(13) && runtime.version != Version(14)) return runtime;
-  if (offsets.At(2) != 0) {
-    runtime.kind = PythonRuntime::Kind::kFreeThreaded;
-  } else if (const auto layout = ReadLayout(offsets, runtime.version & 0xff)) {
+  if (const auto layout = ReadLayout(offsets, runtime.version & 0xff)) {
     runtime.layout = *layout;
     runtime.kind = PythonRuntime::Kind::kKnown;
   }
@@ -241,8 +247,7 @@ PythonRuntime FindPythonRuntime(const ElfImage& image) {
 
 std::string NameOf(const PythonRuntime& runtime) {
   if (runtime.version == 0) return "Python older than 3.9";
-  return Format("Python {}.{}{}", runtime.version >> 8, runtime.version & 0xff,
-                runtime.kind == PythonRuntime::Kind::kFreeThreaded ? ", free-threaded" : "");
+  return Format("Python {}.{}", runtime.version >> 8, runtime.version & 0xff);
 }
 
 namespace {

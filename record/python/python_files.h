@@ -21,7 +21,6 @@ struct PythonRuntime {
     kNone,  // the file does not contain an interpreter
     kKnown,
     kOtherVersion,  // a version whose frames are not supported
-    kFreeThreaded,  // built without the global lock: other threads may free frames
   };
   Kind kind = Kind::kNone;
   uint16_t version = 0;       // major << 8 | minor; 0: older than 3.9
@@ -33,7 +32,7 @@ struct PythonRuntime {
 // Uses a table for 3.9 to 3.12, and the offsets that 3.13 and 3.14 publish in _PyRuntime.
 PythonRuntime FindPythonRuntime(const ElfImage& image);
 
-// "Python 3.13, free-threaded", "Python older than 3.9".
+// "Python 3.13", "Python older than 3.9".
 std::string NameOf(const PythonRuntime& runtime);
 
 class PythonFiles {

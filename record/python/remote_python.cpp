@@ -43,6 +43,8 @@ class PythonWalk {
 
   bool IsOfThread(uint64_t state, uint32_t thread) const;
   uint64_t FindThread(uint32_t thread) const;
+  // Of the code, or of the copy of it that the frame runs.
+  uint64_t FirstInstruction(const FrameBytes& frame, uint64_t code) const;
   bool TakeFrame(RemotePythonStack& stack, uint64_t& previous);
   bool LeaveCframe(RemotePythonStack& stack);
   PythonCodes::Content ContentOf(const CodeBytes& code) const;
@@ -125,6 +127,17 @@ PythonCodes::Content PythonWalk::ContentOf(const CodeBytes& code) const {
       .version = layout_.version};
 }
 
+uint64_t PythonWalk::FirstInstruction(const FrameBytes& frame, uint64_t code) const {
+  uint64_t copies = 0;
+  uint64_t first = code + layout_.code_instructions;
+  if (layout_.frame_copy == kMissing) return first;
+  const auto number = At<uint32_t>(frame, layout_.frame_copy);
+  if (number != 0 && Read(code + layout_.code_copies, copies)) {
+    (void)Read(xpu_python_copy_place(copies, number), first);
+  }
+  return first;
+}
+
 bool PythonWalk::TakeFrame(RemotePythonStack& stack, uint64_t& previous) {
   FrameBytes frame{};
   CodeBytes code;
@@ -140,8 +153,8 @@ bool PythonWalk::TakeFrame(RemotePythonStack& stack, uint64_t& previous) {
   if (!Read(address, code) || At<uint64_t>(code, layout_.object_type) != python_.code_type) {
     return false;
   }
-  const uint64_t offset =
-      xpu_python_offset(&layout_, address, At<uint64_t>(frame, layout_.frame_instruction));
+  const uint64_t offset = xpu_python_offset(&layout_, FirstInstruction(frame, address),
+                                            At<uint64_t>(frame, layout_.frame_instruction));
   stack.frames.push_back({.code = ContentOf(code),
                           .is_entry = layout_.frame_is_entry == XPU_PYTHON_ALWAYS ||
                                       (layout_.frame_is_entry != kMissing &&

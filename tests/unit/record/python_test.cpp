@@ -43,9 +43,6 @@ TEST(PythonRuntime, NamesVersions) {
   EXPECT_EQ(NameOf(runtime), "Python older than 3.9");
   runtime.version = 3 << 8 | 15;
   EXPECT_EQ(NameOf(runtime), "Python 3.15");
-  runtime.version = 3 << 8 | 13;
-  runtime.kind = PythonRuntime::Kind::kFreeThreaded;
-  EXPECT_EQ(NameOf(runtime), "Python 3.13, free-threaded");
 }
 
 using Line = std::optional<int64_t>;
