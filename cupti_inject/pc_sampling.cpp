@@ -311,7 +311,8 @@ bool PcSampling::FetchContext(Context& context, bool may_wait) {
     buffer_was_full_ = buffer_was_full_ || is_full || data_->buffer_is_full != 0;
     if (is_full) break;
     if (result != cupti::kSuccess) {
-      SendNotSampled("another tool may use the counters of its GPU; cuptiPCSamplingGetData", result);
+      SendNotSampled("another tool may use the counters of its GPU; cuptiPCSamplingGetData",
+                     result);
       has_failed_.store(true, std::memory_order_release);
       context.handle = nullptr;  // it would fail for ever
       context.rest = nullptr;    // CUPTI may still write there: it stays
