@@ -11,7 +11,7 @@ GPU_CODE = CAPTURES / "gpu_code"
 KNOWN = {
     "two_loops": [(20, 76, "wait", 57), (23, 24, "wait", 57)],
     "pointer_chase": [(33, 99, "long scoreboard", 99)],
-    "fma_chain": [(11, 95, "wait", 73)],
+    "fma_chain": [(11, 96, "wait", 74)],
     "bank_conflicts": [(56, 100, "short scoreboard", 98)],
     "slow_warp": [(65, 87, "barrier", 100)],
     "divergence": [(82, 51, "wait", 57), (85, 49, "wait", 57)],

@@ -65,4 +65,5 @@ printf '%s\n' "${names[@]}" | xargs -P "$jobs" -I{} bash -euc 'build_one {}'
 g++ -std=c++20 -O2 -fPIC -shared -fvisibility=hidden -isystem "$cuda/include" \
   -I"$raw" "$raw"/injected/*.cpp -o "$out/libxpu_cupti_raw.so" -static-libstdc++ -static-libgcc \
   -Wl,--version-script="$raw/exports.map" -ldl -lpthread
-cp -L "$cuda/lib64/libcudart.so.13" "$out/"
+# Not into the file itself, which a program may have mapped.
+cp -L --remove-destination "$cuda/lib64/libcudart.so.13" "$out/"
