@@ -158,8 +158,8 @@ def test_end_without_a_flush():
 
 def test_kill_while_buffers_are_kept_back():
     with Workspace() as work:
-        result = work.record("--", "timeout", "-s", "KILL", "1", program("long_kernel"),
-                             "--long-ms", "5000", "--launches", "50")
+        result = work.record("--", "timeout", "-s", "KILL", "3", program("long_kernel"),
+                             "--long-ms", "20000", "--launches", "50")
         expect("status", result.returncode in (137, -9), True)
         capture = GpuCapture(work.path / "capture.xpu")
         launches = len([s for s in capture.of("api_call") if s["return_value"] == "0"
