@@ -27,9 +27,17 @@ size_t KeepMost(std::vector<Entry>& entries, size_t most, SamplesOf&& samples_of
   for (const Entry& entry : entries) sizes.push_back(samples_of(entry));
   std::nth_element(sizes.begin(), sizes.begin() + static_cast<ptrdiff_t>(most), sizes.end(),
                    std::greater<>());
-  const uint64_t limit = sizes[most];  // what has no more than this goes
+  const uint64_t limit = sizes[most];
+  const auto kept = std::ranges::count_if(sizes, [&](uint64_t size) { return size > limit; });
+  size_t room = most - static_cast<size_t>(kept);  // for those that have as many
   const size_t before = entries.size();
-  std::erase_if(entries, [&](const Entry& entry) { return samples_of(entry) <= limit; });
+  std::erase_if(entries, [&](const Entry& entry) {
+    const uint64_t samples = samples_of(entry);
+    if (samples != limit) return samples < limit;
+    if (room == 0) return true;
+    --room;
+    return false;
+  });
   return before - entries.size();
 }
 
@@ -102,7 +110,8 @@ void FlameCode::Add(const Model& model, const SampledFunction& function, std::st
     made.instructions.push_back(
         {each.offset, std::move(each.text), LineOf(frame.file, frame.line, stalls)});
   }
-  KeepMost(made.lines, kMostLines, [](const Line& line) { return line.samples; });
+  lines_left_out_ +=
+      KeepMost(made.lines, kMostLines, [](const Line& line) { return line.samples; });
   instructions_left_out_ += KeepMost(made.instructions, kMostInstructions,
                                      [](const Instruction& each) { return each.at.samples; });
   functions_.push_back(std::move(made));
@@ -149,8 +158,9 @@ void FlameCode::Write(PageData& data) const {
     data.String(AdviceText(stall));
     data.Raw("}");
   });
-  data.Raw(Format(",\n\"leftOut\":{},\"instructionsLeftOut\":{},\"hasTexts\":{}}}", left_out_,
-                  instructions_left_out_, has_texts_ ? "true" : "false"));
+  data.Raw(
+      Format(",\n\"leftOut\":{},\"linesLeftOut\":{},\"instructionsLeftOut\":{},\"hasTexts\":{}}}",
+             left_out_, lines_left_out_, instructions_left_out_, has_texts_ ? "true" : "false"));
 }
 
 void WriteCode(const FlameCode* code, PageData& data) {

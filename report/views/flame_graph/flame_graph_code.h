@@ -2,8 +2,7 @@
 // opens. In the data of the page:
 //
 //   code      null: no kernel that is shown has samples; otherwise {kernels, files, stalls,
-//   leftOut,
-//             instructionsLeftOut, hasTexts}
+//             leftOut, linesLeftOut, instructionsLeftOut, hasTexts}
 //     kernels    [{name, callee, samples, ns, count, lines, instructions}]: functions, most samples
 //                first; name: as in the frames of the kernel; callee: what it calls, or ""; ns and
 //                count: of the kernels that ran
@@ -14,7 +13,7 @@
 //     files      names of files; "sources" in the data has what is known of their texts
 //     stalls     [{name, advice}]: what each means and what usually helps, in a sentence
 //     leftOut    how many functions with samples are not there, as there are too many;
-//                instructionsLeftOut: of those that are, how many instructions
+//                linesLeftOut, instructionsLeftOut: of those that are, how many of each
 //     hasTexts   false: there was no disassembler
 #pragma once
 
@@ -80,6 +79,7 @@ class FlameCode {
   std::map<std::string, size_t> stall_numbers_;
   std::vector<std::string> stalls_;
   size_t left_out_ = 0;
+  size_t lines_left_out_ = 0;
   size_t instructions_left_out_ = 0;
   bool has_texts_ = false;
 };

@@ -1,7 +1,7 @@
 // The lines and instructions of kernels ("code" in the data), and the panel that shows those of one.
 class KernelCode {
-  constructor({kernels, files, stalls, leftOut, instructionsLeftOut, hasTexts}, sources) {
-    Object.assign(this, {files, stalls, leftOut, instructionsLeftOut, hasTexts, sources});
+  constructor({kernels, files, stalls, leftOut, linesLeftOut, instructionsLeftOut, hasTexts}, sources) {
+    Object.assign(this, {files, stalls, leftOut, linesLeftOut, instructionsLeftOut, hasTexts, sources});
     this.kernels = new Map();
     for (const kernel of kernels) {
       if (!this.kernels.has(kernel.name)) this.kernels.set(kernel.name, []);
@@ -57,6 +57,9 @@ class KernelCode {
     }
     if (this.leftOut > 0) {
       notes.push(`${countText(this.leftOut, "functions")} with fewer samples are not in this page: xpu-report --annotate shows all.`);
+    }
+    if (this.linesLeftOut > 0) {
+      notes.push(`${countText(this.linesLeftOut, "lines")} of large functions are not in this page.`);
     }
     if (this.instructionsLeftOut > 0) {
       notes.push(`${countText(this.instructionsLeftOut, "instructions")} of large functions are not in this page either.`);

@@ -84,7 +84,9 @@ TEST_F(FlameCodeTest, TheLargestFunctionsFirstAndTheOthersCounted) {
   const std::string first = "kernel" + std::to_string(FlameCode::kMostFunctions + 2);
   EXPECT_NE(code.find("\"kernels\":[{\"name\":\"" + first + "\""), std::string::npos) << code;
   EXPECT_EQ(code.find("\"kernel2\""), std::string::npos) << code;
-  EXPECT_NE(code.find("\"leftOut\":3,\"instructionsLeftOut\":0"), std::string::npos) << code;
+  EXPECT_NE(code.find("\"leftOut\":3,\"linesLeftOut\":0,\"instructionsLeftOut\":0"),
+            std::string::npos)
+      << code;
 }
 
 TEST_F(FlameCodeTest, TheInstructionsWithMostSamplesOfALargeFunction) {
@@ -95,8 +97,8 @@ TEST_F(FlameCodeTest, TheInstructionsWithMostSamplesOfALargeFunction) {
   const std::string code = Code();
   EXPECT_NE(code.find("[1048576,"), std::string::npos);
   EXPECT_EQ(code.find("[2097152,"), std::string::npos);
-  EXPECT_NE(code.find("\"instructionsLeftOut\":"), std::string::npos);
-  EXPECT_EQ(code.find("\"instructionsLeftOut\":0"), std::string::npos);
+  EXPECT_NE(code.find("[16,"), std::string::npos);  // one of many that have as few
+  EXPECT_NE(code.find("\"instructionsLeftOut\":11,"), std::string::npos) << code.substr(0, 1000);
 }
 
 }  // namespace
