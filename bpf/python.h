@@ -232,8 +232,9 @@ static __always_inline __u64 add_to_hash(__u64 hash, __u64 word) {
   return hash ^ hash >> 32;
 }
 
-static __always_inline __u32 fingerprint_of_window(struct xpu_stack* stack,
-                                                   const struct xpu_python_layout* layout) {
+/* Not inlined, for the depth of the BPF stack. */
+static __attribute__((noinline)) __u32 fingerprint_of_window(
+    struct xpu_stack* stack, const struct xpu_python_layout* layout) {
   __u64* content = &stack->window[CONTENT_WORDS];
   __u64 hash = window_word(stack, CODE_WORDS, layout->code_first_line);
   int i;
@@ -301,16 +302,18 @@ static __always_inline __u32 ensure_code_sent(struct python_walk* walk, struct x
  * Address of the first instruction of the code that the frame runs, which without the global lock
  * may be a copy for its thread.
  */
-static __always_inline __u64 first_instruction(const struct xpu_stack* stack,
-                                               const struct xpu_python_layout* layout, __u64 code) {
-  __u64 copies = 0, first = code + layout->code_instructions;
+static __attribute__((noinline)) __u64 first_instruction(struct xpu_stack* stack,
+                                                         const struct xpu_python_layout* layout,
+                                                         __u64 code) {
+  __u64* word = &stack->window[CONTENT_WORDS]; /* the stack of BPF has no room left */
   __u32 number;
 
-  if (layout->frame_copy == XPU_PYTHON_NO_MEMBER) return first;
+  if (layout->frame_copy == XPU_PYTHON_NO_MEMBER) return code + layout->code_instructions;
   number = window_word(stack, FRAME_WORDS, layout->frame_copy) >> (layout->frame_copy % 8 * 8);
-  if (number && read_python(&copies, 8, code + layout->code_copies))
-    read_python(&first, 8, xpu_python_copy_place(copies, number));
-  return first;
+  if (number && read_python(word, 8, code + layout->code_copies) &&
+      read_python(word, 8, xpu_python_copy_place(*word, number)))
+    return *word;
+  return code + layout->code_instructions;
 }
 
 /*
