@@ -276,6 +276,7 @@ Outcome Recording::Finish(EventSink& sink) {
   RecordingEnd end;
   end.time_ns = MonotonicNs();
   sources->Stop(sink, goes_on);
+  rotation->LookUpKernelFunctions(sink);
   sources.reset();  // removes probes from a program that continues
   if (target && !goes_on) {
     end.target_pid = static_cast<uint32_t>(target->pid());

@@ -26,10 +26,9 @@ SymbolLimits LimitsWithin(uint64_t max_bytes) {
   return limits;
 }
 
-void CompletePart(EventSink& sink, const OccurringCode& code,
-                  std::vector<uint64_t> kernel_addresses, const Rotation::Options& options,
-                  const RecordingEnd& end) {
-  WriteKernelSymbols(std::move(kernel_addresses), sink);
+void CompletePart(EventSink& sink, const OccurringCode& code, const KernelSymbolLookup& kernel,
+                  const Rotation::Options& options, const RecordingEnd& end) {
+  WriteKernelSymbols(kernel, sink);
   sink.Flush();  // done now, whatever happens while symbols are read
   if (options.symbols != SymbolDetail::kNone) {
     // Their own object: what occurs now in Python belongs to the next part.
@@ -96,7 +95,8 @@ void Rotation::BeginNext(EventSink& sink) {
 void Rotation::Complete(std::shared_ptr<Ended> ended) {
   ended_ = std::move(ended);
   const auto work = [part = ended_, options = options_] {
-    CompletePart(part->sink, part->code, std::move(part->kernel_addresses), options, part->end);
+    CompletePart(part->sink, part->code, ReadKernelSymbols(std::move(part->kernel_addresses)),
+                 options, part->end);
     part->code = {};
     ::malloc_trim(0);  // reading symbols needs much memory for a moment, which the allocator would
                        // keep
@@ -126,10 +126,14 @@ bool Rotation::HasReachedMax(const EventSink& sink) const {
   return bytes >= options_.max_bytes;
 }
 
+void Rotation::LookUpKernelFunctions(EventSink& sink) {
+  kernel_ = ReadKernelSymbols(sink.TakeKernelAddresses());
+}
+
 Rotation::Totals Rotation::Finish(EventSink& sink, const RecordingEnd& end) {
   queue_->WaitForRoom();
   if (texts_ != nullptr) texts_->Write(sink, SourceTexts::Waits::kYes);
-  CompletePart(sink, TakeCode(), sink.TakeKernelAddresses(), options_, end);
+  CompletePart(sink, TakeCode(), kernel_, options_, end);
   threads_.Join();
   Collect();
   Add(sink);

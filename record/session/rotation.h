@@ -18,6 +18,7 @@
 #include "record/output/output_queue.h"
 #include "record/sink/event_sink.h"
 #include "record/symbols/hit_files.h"
+#include "record/symbols/kernel_symbols.h"
 #include "record/symbols/source_texts.h"
 
 namespace xpu {
@@ -45,6 +46,8 @@ class Rotation {
   void BeginNext(EventSink& sink);
   bool HasReachedMax(const EventSink& sink) const;
 
+  // After the last event: our BPF programs have names in the kernel as long as they are loaded.
+  void LookUpKernelFunctions(EventSink& sink);
   // Completes the last part, with names for the code in it, and waits for the previous part. Takes
   // a while.
   struct Totals {
@@ -82,7 +85,8 @@ class Rotation {
   BackgroundThreads threads_;     // declared after what the threads use
   uint64_t next_bytes_ = 0;       // do not try before this size; 0: at the size of a part
   bool complained_ = false;
-  Totals totals_;  // of completed parts
+  KernelSymbolLookup kernel_;  // of the last part
+  Totals totals_;              // of completed parts
 };
 
 }  // namespace xpu

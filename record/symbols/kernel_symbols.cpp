@@ -113,15 +113,22 @@ KernelFunction FindKernelFunction(std::string_view kallsyms, std::string_view na
   return function;
 }
 
-void WriteKernelSymbols(std::vector<uint64_t> addresses, EventSink& sink) {
-  if (addresses.empty()) return;
-  const uint64_t count = addresses.size();
+KernelSymbolLookup ReadKernelSymbols(std::vector<uint64_t> addresses) {
+  if (addresses.empty()) return {};
+  const size_t count = addresses.size();
   auto kallsyms = ReadFile("/proc/kallsyms");
-  if (!kallsyms.ok()) {
-    sink.losses().Add(LossKind::kKernelSymbolsHidden, count, 0, {}, kallsyms.error().message);
-    return;
+  KernelSymbolLookup lookup;
+  if (kallsyms.ok()) {
+    lookup = FindKernelSymbols(*kallsyms, std::move(addresses));
+  } else {
+    lookup.hidden = true;
+    lookup.why_hidden = kallsyms.error().message;
   }
-  const KernelSymbolLookup lookup = FindKernelSymbols(*kallsyms, std::move(addresses));
+  lookup.addresses = count;
+  return lookup;
+}
+
+void WriteKernelSymbols(const KernelSymbolLookup& lookup, EventSink& sink) {
   for (const KernelSymbolText& text : lookup.symbols) {
     KernelSymbol symbol;
     symbol.address = text.address;
@@ -132,7 +139,8 @@ void WriteKernelSymbols(std::vector<uint64_t> addresses, EventSink& sink) {
   }
   // Single addresses outside all symbols (a freed BPF program) are not counted; hidden addresses
   // are.
-  if (lookup.hidden) sink.losses().Add(LossKind::kKernelSymbolsHidden, count);
+  if (!lookup.hidden) return;
+  sink.losses().Add(LossKind::kKernelSymbolsHidden, lookup.addresses, 0, {}, lookup.why_hidden);
 }
 
 }  // namespace xpu

@@ -24,6 +24,8 @@ struct KernelSymbolLookup {
   std::vector<KernelSymbolText> symbols;  // ordered by address, without duplicates
   uint64_t unnamed = 0;                   // addresses without a symbol
   bool hidden = false;                    // the kernel shows zeros instead of addresses
+  std::string why_hidden;                 // empty: that
+  uint64_t addresses = 0;                 // that were looked for
 };
 
 // Finds the text symbols for `addresses` (any order) in the text of /proc/kallsyms.
@@ -38,7 +40,9 @@ struct KernelFunction {
 };
 KernelFunction FindKernelFunction(std::string_view kallsyms, std::string_view name);
 
-// Writes the symbols of these kernel addresses and counts those without a name.
-void WriteKernelSymbols(std::vector<uint64_t> addresses, EventSink& sink);
+// The symbols that the kernel has now: those of a BPF program until it is unloaded.
+KernelSymbolLookup ReadKernelSymbols(std::vector<uint64_t> addresses);
+// Counts addresses that are hidden.
+void WriteKernelSymbols(const KernelSymbolLookup& lookup, EventSink& sink);
 
 }  // namespace xpu

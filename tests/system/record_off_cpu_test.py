@@ -315,6 +315,17 @@ def test_each_part_has_its_own_sums():
             previous = end
 
 
+def test_our_own_programs_have_names():
+    """They are unloaded when the recording ends, and their time is not the program's."""
+    xpu_testing.require_recording()
+    with Workspace() as work:
+        result = work.record("--cpu-only", "--off-cpu", "-F", "999", "--",
+                             xpu_testing.workload("ping_pong"), "--rounds=20000")
+        expect(f"exit status ({result.stderr})", result.returncode, 0)
+        names = [symbol["name"] for symbol in work.capture().kernel_symbols]
+        expect("BPF programs", any(name.startswith("bpf_prog_") for name in names), True)
+
+
 def test_a_deadlock_shows_both_threads_and_their_locks():
     check_deadlock(["deadlock"])
 
