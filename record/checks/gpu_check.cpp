@@ -93,7 +93,19 @@ std::string NotFound(const RecordOptions& options, const std::vector<std::string
 }
 
 // Which CUPTI and driver there are, whether that combination was tested, and what it lacks.
-Ability CombinationAbility(const FoundLibrary& cupti, uint32_t driver) {
+// What the options want and that version does not have; empty: nothing.
+std::string WantedAndMissing(const RecordOptions& options, uint32_t cuda) {
+  if (options.gpu_samples.is_on && cuda < cupti::kFirstWithPcSampling) {
+    return "--gpu-samples needs CUPTI of " + VersionText(cupti::kFirstWithPcSampling) + " or newer";
+  }
+  if (options.gpu_metrics.counters && cuda < cupti::kFirstWithPmSampling) {
+    return "--gpu-metrics needs CUPTI of " + VersionText(cupti::kFirstWithPmSampling) + " or newer";
+  }
+  return {};
+}
+
+Ability CombinationAbility(const RecordOptions& options, const FoundLibrary& cupti,
+                           uint32_t driver) {
   constexpr char kName[] = "libcupti";
   const uint32_t cuda = cupti::CudaVersionOfCupti(cupti.version);
   if (cuda == 0) {
@@ -110,6 +122,9 @@ Ability CombinationAbility(const FoundLibrary& cupti, uint32_t driver) {
   if (cupti::SupportOf(cuda) == cupti::Support::kNotSupported) {
     return {kName, State::kAbsent, text, "name a newer libcupti with --cupti-lib"};
   }
+  if (const std::string missing = WantedAndMissing(options, cuda); !missing.empty()) {
+    return {kName, State::kMissing, text, missing + ": name one with --cupti-lib"};
+  }
   return {kName, State::kOk, text, {}};
 }
 
@@ -120,7 +135,7 @@ Ability CuptiAbility(const RecordOptions& options, const std::optional<FoundLibr
       CuptiCandidates(options.cupti_library, driver_version);
   for (const std::string& candidate : candidates) {
     if (auto cupti = LoadLibrary(candidate, "cuptiGetVersion")) {
-      return CombinationAbility(*cupti, driver_version);
+      return CombinationAbility(options, *cupti, driver_version);
     }
   }
   const bool is_wanted = driver.has_value() || !options.cupti_library.empty();

@@ -67,7 +67,7 @@ inline constexpr HelpGroup kHelpGroups[] = {
   --gpu-memory          record each allocation and release of GPU memory, with
                         its stack
   --gpu-samples         sample which instructions kernels execute, and what
-                        their warps wait for
+                        their warps wait for; excludes --gpu-metrics
   --gpu-sample-period N  with --gpu-samples: a sample every N cycles of each
                         multiprocessor, a power of two (default 262144)
   --gpu-sample-buffer SIZE  with --gpu-samples: how much memory of each GPU

@@ -27,7 +27,7 @@ UPDATES = "changes by cudaGraphExecUpdate are not followed"
 SAMPLES = "no samples of GPU code (--gpu-samples)"
 COUNTERS = "no hardware counters (--gpu-metrics)"
 PARAMETERS = "new parameters of graph nodes are not followed"
-NODES = ("a newer driver hides which code makes nodes of graphs, so that launches captured into a "
+NODES = ("with a newer driver it hides which code makes nodes of graphs, so that launches captured into a "
          "graph count as pending")
 LACKS = {"11.8": [NODES, UPDATES, SAMPLES, COUNTERS, PARAMETERS],
          "12.0": [UPDATES, SAMPLES, COUNTERS, PARAMETERS],
@@ -201,6 +201,15 @@ def test_check_names_the_combination():
                   check_line(XPU_FAKE_CUPTI_VERSION=version))
     expect_in("a newer driver", "CUDA 13.0 with a driver of CUDA 13.1: expected to work, tested with a "
               "driver of CUDA 13.0", check_line(XPU_FAKE_DRIVER_VERSION="13.1"))
+
+
+def test_check_of_options_that_need_a_newer_cupti():
+    for version, option, needs in (("11.8", "--gpu-samples", "12.4"), ("12.4", "--gpu-metrics", "12.6")):
+        result = subprocess.run([recorder(), "--check", "--gpu-only", option],
+                                env=simulated(XPU_FAKE_CUPTI_VERSION=version),
+                                capture_output=True, text=True)
+        expect(f"status with {version}", result.returncode, 1)
+        expect_in("why", f"{option} needs CUPTI of CUDA {needs} or newer", result.stdout)
 
 
 def test_an_older_driver():
