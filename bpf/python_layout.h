@@ -68,8 +68,7 @@ struct xpu_python_layout {
   /* 3.11; later a frame of the C stack lies below an entry frame; before, each frame is one */
   __u16 frame_is_entry;
   __u16 stack_owner; /* owners from this value on are not frames of a program */
-  __u16
-      frame_copy; /* number of the copy of the code's instructions that it runs, 4 bytes; 0: none */
+  __u16 frame_copy;  /* which copy of the code it runs, 4 bytes; 0: the code itself */
   /* PyCodeObject; all but the last one below XPU_PYTHON_CODE_BYTES */
   __u16 code_first_line;
   __u16 code_path;

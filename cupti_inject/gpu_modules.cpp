@@ -39,16 +39,17 @@ void GpuModules::Close() {
 // Modules that were unloaded without samples so far make room for one that is loaded.
 bool GpuModules::Copy(Module& module) {
   if (module.bytes > kMaxCopyBytes) return false;
-  for (uint32_t i = 0; i < module_count_ && copied_bytes_ + module.bytes > kMaxCopiesBytes; ++i) {
+  for (uint32_t i = 0; i < module_count_ && !HasRoom(module.bytes); ++i) {
     if (modules_[i].is_copy && !modules_[i].is_loaded && !modules_[i].is_owed) {
       DropCopy(modules_[i]);
     }
   }
-  if (copied_bytes_ + module.bytes > kMaxCopiesBytes) return false;
+  if (!HasRoom(module.bytes)) return false;
   void* copy = MapZeroed(module.bytes);
   if (copy == nullptr) return false;
   std::memcpy(copy, module.cubin, module.bytes);
   copied_bytes_ += module.bytes;
+  ++copies_;
   module.cubin = static_cast<const char*>(copy);
   module.is_copy = true;
   return true;
@@ -58,6 +59,7 @@ void GpuModules::DropCopy(Module& module) {
   if (!module.is_copy) return;
   munmap(const_cast<char*>(module.cubin), module.bytes);
   copied_bytes_ -= module.bytes;
+  --copies_;
   module.cubin = nullptr;
   module.is_copy = false;
 }
@@ -82,8 +84,8 @@ void GpuModules::Add(const cupti::ModuleData& loaded) {
     place->is_loaded = true;
     return;
   }
-  *place = {loaded.cubin, loaded.cubin_bytes, checksum.crc, loaded.module_id, true, false, false,
-            false};
+  *place = {loaded.cubin, loaded.cubin_bytes, checksum.crc, loaded.module_id, true, false,
+            false,        place->is_owed};
   Copy(*place);
 }
 

@@ -21,6 +21,7 @@ class GpuModules {
   static constexpr uint32_t kMaxModules = 64 << 10;
   static constexpr uint64_t kMaxCopyBytes = uint64_t{4} << 20;
   static constexpr uint64_t kMaxCopiesBytes = uint64_t{64} << 20;
+  static constexpr uint32_t kMaxCopies = 4096;  // each is a mapping of the program
 
   // False: there is no memory.
   bool Open(RingProducer* ring, const cupti::Functions* functions);
@@ -47,9 +48,12 @@ class GpuModules {
     bool is_owed;
   };
 
-  // The next three with the lock held.
+  // The next four with the lock held.
   bool IsFree(const Module& module) const {
     return !module.is_loaded && !module.is_sent && !module.is_owed;
+  }
+  bool HasRoom(uint64_t bytes) const {
+    return copies_ < kMaxCopies && copied_bytes_ + bytes <= kMaxCopiesBytes;
   }
   bool Copy(Module& module);
   void DropCopy(Module& module);
@@ -68,6 +72,7 @@ class GpuModules {
   Module* modules_ = nullptr;
   uint32_t module_count_ = 0;
   uint64_t copied_bytes_ = 0;
+  uint32_t copies_ = 0;
   bool is_any_owed_ = false;
 };
 
