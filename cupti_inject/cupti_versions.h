@@ -58,9 +58,9 @@ struct Lack {
 };
 // Where no header of a version in between is to be had, `since` is the oldest that is known to have
 // it.
+inline constexpr uint32_t kFirstWithExecutableIds = 12040;  // cuptiGetGraphExecId
 // 11.8 has their ids, and refuses them with a driver of 13.0.
 inline constexpr uint32_t kFirstWithNodeCallbacks = 12000;
-inline constexpr uint32_t kFirstWithExecutableIds = 12040;  // cuptiGetGraphExecId
 // Records of sampled instructions grew in 12.4 (a correlation id), from 56 bytes to 64. They lie in
 // an array of ours, whose elements an older CUPTI takes to be shorter.
 inline constexpr uint32_t kFirstWithPcSampling = 12040;

@@ -37,22 +37,21 @@ void GpuModules::Close() {
 }
 
 // Modules that were unloaded without samples so far make room for one that is loaded.
-bool GpuModules::Copy(Module& module) {
-  if (module.bytes > kMaxCopyBytes) return false;
+void GpuModules::Copy(Module& module) {
+  if (module.bytes > kMaxCopyBytes) return;
   for (uint32_t i = 0; i < module_count_ && !HasRoom(module.bytes); ++i) {
     if (modules_[i].is_copy && !modules_[i].is_loaded && !modules_[i].is_owed) {
       DropCopy(modules_[i]);
     }
   }
-  if (!HasRoom(module.bytes)) return false;
+  if (!HasRoom(module.bytes)) return;
   void* copy = MapZeroed(module.bytes);
-  if (copy == nullptr) return false;
+  if (copy == nullptr) return;
   std::memcpy(copy, module.cubin, module.bytes);
   copied_bytes_ += module.bytes;
   ++copies_;
   module.cubin = static_cast<const char*>(copy);
   module.is_copy = true;
-  return true;
 }
 
 void GpuModules::DropCopy(Module& module) {
@@ -72,10 +71,12 @@ void GpuModules::Add(const cupti::ModuleData& loaded) {
   Module* place = nullptr;
   for (uint32_t i = 0; i < module_count_; ++i) {
     Module& module = modules_[i];
-    const bool is_same = module.crc == checksum.crc;
-    if (is_same && module.is_sent) return;
-    if (is_same || (place == nullptr && IsFree(module) && !module.is_copy)) place = &module;
-    if (is_same) break;
+    if (module.crc == checksum.crc) {
+      if (module.is_sent) return;
+      place = &module;
+      break;
+    }
+    if (place == nullptr && IsFree(module)) place = &module;
   }
   if (place == nullptr && module_count_ < kMaxModules) place = &modules_[module_count_++];
   if (place == nullptr) return ring_->Count(wire::kCounterCubinsDropped);

@@ -50,12 +50,12 @@ class GpuModules {
 
   // The next four with the lock held.
   bool IsFree(const Module& module) const {
-    return !module.is_loaded && !module.is_sent && !module.is_owed;
+    return !module.is_loaded && !module.is_sent && !module.is_owed && !module.is_copy;
   }
   bool HasRoom(uint64_t bytes) const {
     return copies_ < kMaxCopies && copied_bytes_ + bytes <= kMaxCopiesBytes;
   }
-  bool Copy(Module& module);
+  void Copy(Module& module);  // if it is small and there is room
   void DropCopy(Module& module);
   Module Take(uint64_t crc, bool may_wait, bool* is_new);
   bool SendCubin(const Module& module, bool may_wait);

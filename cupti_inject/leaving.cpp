@@ -32,8 +32,7 @@ void LeaveCupti(Injection& self, bool is_idle) {
   // A program that has graphs looks like any other when a session begins.
   const bool may_crash =
       cupti::CudaVersionOfCupti(self.cupti_version) < cupti::kFirstToFinalizeWithGraphs;
-  if (self.cupti.finalize == nullptr || g_process.has_recorded_nodes.load() || may_crash ||
-      self.sampling.has_failed()) {
+  if (self.cupti.finalize == nullptr || g_process.has_recorded_nodes.load() || may_crash) {
     TearDownCupti(self);
     return;
   }

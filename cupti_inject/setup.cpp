@@ -227,7 +227,6 @@ bool SetUpCupti(Injection& self, const char* chosen_cupti, char* reason, size_t 
 }
 
 void DisableActivities(const Injection& self) {
-  if (self.sampling.has_failed()) return;
   for (const Kind& kind : kKinds) self.cupti.disable_kind(kind.kind);
   self.cupti.disable_kind(cupti::kKindMemory2);
 }
