@@ -4,7 +4,8 @@ written to wait for, what Triton's lines are, and what the program did while cou
 tests/captures/README.md says how each was recorded."""
 
 from gpu_capture import GpuCapture
-from xpu_testing import CAPTURES, expect, expect_in, folded, main, report, run_report, table_rows
+from gpu_operations import check_time_below_kernels
+from xpu_testing import CAPTURES, expect, expect_in, main, report, run_report, table_rows
 
 GPU_CODE = CAPTURES / "gpu_code"
 # Of stall_kernels: kernel -> (line, percent of its samples, reason, percent of the line's).
@@ -37,16 +38,7 @@ def test_lines_and_reasons():
 
 
 def test_time_below_kernels_adds_up():
-    capture = GpuCapture(GPU_CODE / "stall_kernels.xpu")
-    times, sums = {}, {}
-    for kernel in capture.of("kernel"):
-        name = capture.plain[kernel["name"]]
-        times[name] = times.get(name, 0) + capture.duration(kernel)
-    for line, ns in folded("--mode", "gpu", "--unit", "ns", path_of("stall_kernels")).items():
-        name = line.partition("[GPU_Kernel]")[2].partition(";")[0].split("(")[0]
-        if name:
-            sums[name] = sums.get(name, 0) + ns
-    expect("time by kernel", sums, times)
+    check_time_below_kernels(GpuCapture(GPU_CODE / "stall_kernels.xpu"))
 
 
 def test_triton():

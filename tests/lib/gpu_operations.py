@@ -166,3 +166,16 @@ def hidden_kernels(capture):
     text = " ".join(report(capture.path).split())
     found = re.search(r"recorded as a whole, with ([\d,]+) kernels? and", text)
     return int(found.group(1).replace(",", "")) if found else 0
+
+
+def check_time_below_kernels(capture):
+    """What is below a kernel in folded stacks adds up to the kernel's time."""
+    times, sums = {}, {}
+    for kernel in capture.of("kernel"):
+        name = capture.plain[kernel["name"]]
+        times[name] = times.get(name, 0) + capture.duration(kernel)
+    for line, ns in capture.folded("--mode", "gpu", "--unit", "ns").items():
+        name = line.partition("[GPU_Kernel]")[2].partition(";")[0].split("(")[0]
+        if name:
+            sums[name] = sums.get(name, 0) + ns
+    expect("time by kernel", sums, times)

@@ -10,8 +10,9 @@ import subprocess
 
 import xpu_testing
 from gpu_capture import GpuCapture
+from gpu_operations import check_time_below_kernels
 from gpu_programs import REAL, prepare, program
-from xpu_testing import PATIENCE_S, Workspace, expect, expect_in, folded, report, table_rows
+from xpu_testing import PATIENCE_S, Workspace, expect, expect_in, report, table_rows
 
 WORKLOADS = pathlib.Path(__file__).resolve().parent.parent / "workloads"
 SOURCE = WORKLOADS / "stall_kernels.cu"
@@ -76,16 +77,7 @@ def test_time_below_kernels_adds_up():
     require_gpu()
     with Workspace() as work:
         record(work)
-        capture = GpuCapture(work.path / "capture.xpu")
-        sums = {}
-        for line, ns in folded("--mode", "gpu", "--unit", "ns", work.file("capture.xpu")).items():
-            kernel = line.partition("[GPU_Kernel]")[2].partition(";")[0]
-            sums[kernel] = sums.get(kernel, 0) + ns
-        times = {}
-        for kernel in capture.of("kernel"):
-            name = capture.plain[kernel["name"]]
-            times[name] = times.get(name, 0) + capture.duration(kernel)
-        expect("time by kernel", {name.split("(")[0]: ns for name, ns in sums.items() if name}, times)
+        check_time_below_kernels(GpuCapture(work.path / "capture.xpu"))
 
 
 def counted_by_ncu(command, *options):
@@ -177,7 +169,7 @@ def test_kernels_of_triton_and_cublas():
         (softmax,) = [each for name, each in lines.items() if "softmax_kernel" in name]
         expect(f"softmax: samples, with a line ({softmax})", softmax[1] >= 0.95 * softmax[0], True)
         expect_in("softmax: file", "triton_kernels.py", softmax[2])
-        print({name: each for name, each in lines.items()})
+        print(lines)
 
 
 # Programs, and which of their kernels have lines.

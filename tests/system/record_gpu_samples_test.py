@@ -180,29 +180,26 @@ def test_damaged_code():
         expect("slices", capture.cubin_slices, [])
 
 
-def test_missing_permission():
+def check_not_sampled(why, **variables):
+    """The kernels are recorded as without the option, and the capture says why there is no more."""
     require_recording()
     with Workspace() as work:
-        account = record_samples(work, XPU_FAKE_SAMPLING_RESULT="35")
+        account = record_samples(work, **variables)
         capture = work.capture()
         check_kernels(capture, account)
         expect("losses", capture.losses(), {"gpu_not_sampled": 1})
         [detail] = capture.details("gpu_not_sampled")
-        expect_in("hint", "NVreg_RestrictProfilingToAdminUsers", detail)
+        expect_in("why", why, detail)
         expect("samples", capture.gpu_samples, [])
+
+
+def test_missing_permission():
+    check_not_sampled("NVreg_RestrictProfilingToAdminUsers", XPU_FAKE_SAMPLING_RESULT="35")
 
 
 def test_another_tool_uses_the_counters():
     """CUPTI finds it out when it fetches, and crashes when records are switched off then."""
-    require_recording()
-    with Workspace() as work:
-        account = record_samples(work, XPU_FAKE_SAMPLES_FAIL="1")
-        capture = work.capture()
-        check_kernels(capture, account)
-        expect("losses", capture.losses(), {"gpu_not_sampled": 1})
-        [detail] = capture.details("gpu_not_sampled")
-        expect_in("why", "another tool may use the counters of its GPU", detail)
-        expect("samples", capture.gpu_samples, [])
+    check_not_sampled("another tool may use the counters of its GPU", XPU_FAKE_SAMPLES_FAIL="1")
 
 
 def test_counters_exclude_samples():
