@@ -111,6 +111,8 @@ def run_under(kernel, directory):
                  "-append", "console=ttyS0 quiet panic=-1"], stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S)
             return result.stdout.decode(errors="replace")
+        except subprocess.TimeoutExpired as hung:
+            return f"{(hung.stdout or b'').decode(errors='replace')}\nended after {LIMIT_S} s"
         finally:
             server.kill()
 
