@@ -18,7 +18,8 @@ if [ ${#missing[@]} -gt 0 ]; then
   XPU_JOBS=${XPU_JOBS:-$(nproc)} "$here/../../workloads/build_gpu.sh" "$out" "${missing[@]}"
 fi
 if [ ! -e "$out/libcupti_floor.so" ]; then
-  g++ -std=c++20 -O2 -Wall -fPIC -shared -fvisibility=hidden -isystem "$cuda/include" \
+  g++ -std=c++20 -O2 -Wall -fPIC -shared -fvisibility=hidden -I"$here/../../.." \
+    -isystem "$cuda/include" \
     -isystem "$cuda/extras/CUPTI/include" "$here/cupti_floor.cpp" -o "$out/libcupti_floor.so" \
     -static-libstdc++ -static-libgcc \
     -Wl,--version-script="$here/../../tools/cupti_raw/exports.map" -ldl -lpthread

@@ -6,6 +6,7 @@
 //                      overhead
 //   CUPTI_FLOOR_CALLS  comma list of driver, runtime: call back at the launches of these APIs, as a
 //                      recorder needs for their stacks
+//   CUPTI_FLOOR_SAMPLES  sample program counters every 2^N cycles, and fetch them every second
 //   CUPTI_FLOOR_FLUSH  fetch what is finished so often, in milliseconds
 //   CUPTI_FLOOR_INIT   early: before the program's first context; late: once there is one, from a
 //                      thread that looks for it
@@ -16,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include <cuda.h>
 #include <cupti.h>
@@ -24,7 +26,11 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "cupti_inject/cupti_pc_sampling.h"
+
 namespace {
+
+namespace sampling = xpu::cupti;
 
 struct Cupti {
   decltype(&cuptiActivityRegisterCallbacks) register_callbacks;
@@ -34,6 +40,9 @@ struct Cupti {
   decltype(&cuptiSubscribe) subscribe;
   decltype(&cuptiEnableCallback) enable_callback;
   decltype(&cuptiGetCallbackName) callback_name;
+  sampling::Result (*enable_sampling)(sampling::SamplingParameters*);
+  sampling::Result (*configure_sampling)(sampling::SamplingSettings*);
+  sampling::Result (*get_samples)(sampling::SamplingFetch*);
 };
 
 Cupti g_cupti;
@@ -104,15 +113,83 @@ bool LoadCupti() {
          resolve("cuptiActivityGetNextRecord", &g_cupti.next_record) &&
          resolve("cuptiSubscribe", &g_cupti.subscribe) &&
          resolve("cuptiEnableCallback", &g_cupti.enable_callback) &&
-         resolve("cuptiGetCallbackName", &g_cupti.callback_name);
+         resolve("cuptiGetCallbackName", &g_cupti.callback_name) &&
+         resolve("cuptiPCSamplingEnable", &g_cupti.enable_sampling) &&
+         resolve("cuptiPCSamplingSetConfigurationAttribute", &g_cupti.configure_sampling) &&
+         resolve("cuptiPCSamplingGetData", &g_cupti.get_samples);
 }
 
 bool Lists(const char* setting, const char* name, const char* otherwise) {
   return ("," + Setting(setting, otherwise) + ",").find(name) != std::string::npos;
 }
 
-void CUPTIAPI OnCall(void* /*user*/, CUpti_CallbackDomain /*domain*/, CUpti_CallbackId /*id*/,
-                     const void* /*data*/) {}
+// Where CUPTI puts samples, with room for those of so many instructions.
+struct SampleBuffer {
+  static constexpr size_t kInstructions = 4096;
+  static constexpr size_t kReasons = 64;
+  SampleBuffer() : instructions(kInstructions), reasons(kInstructions * kReasons) {
+    for (size_t i = 0; i < kInstructions; ++i) {
+      instructions[i].size = sizeof(sampling::PcSamples);
+      instructions[i].reasons = &reasons[i * kReasons];
+    }
+    data.size = sizeof(data);
+    data.capacity = kInstructions;
+    data.instructions = instructions.data();
+  }
+  std::vector<sampling::PcSamples> instructions;
+  std::vector<sampling::StallCount> reasons;
+  sampling::SamplingData data{};
+};
+
+std::atomic<void*> g_sampled{nullptr};
+
+uint32_t SamplePeriodBits() {
+  return static_cast<uint32_t>(std::atoi(Setting("CUPTI_FLOOR_SAMPLES", "0").c_str()));
+}
+
+void* FetchSamples(void* /*unused*/) {
+  static SampleBuffer buffer;
+  while (g_on) {
+    sleep(1);
+    sampling::SamplingFetch fetch{sizeof(fetch), nullptr, g_sampled.load(), &buffer.data};
+    do {
+      buffer.data.count = buffer.data.left = 0;
+    } while (g_cupti.get_samples(&fetch) == CUPTI_SUCCESS && buffer.data.left > 0);
+  }
+  return nullptr;
+}
+
+// The first context; as xpu-record does it, and with its sizes.
+void SampleContext(void* context) {
+  void* none = nullptr;
+  if (!g_sampled.compare_exchange_strong(none, context)) return;
+  static SampleBuffer rest;
+  sampling::SamplingParameters enable{sizeof(enable), nullptr, context};
+  sampling::SamplingSetting settings[5]{};
+  settings[0].attribute = sampling::kSamplingMode;
+  settings[0].number = sampling::kSamplingModeContinuous;
+  settings[1].attribute = sampling::kSamplingPeriod;
+  settings[1].number = SamplePeriodBits();
+  settings[2].attribute = sampling::kSamplingBufferBytes;
+  settings[2].bytes = size_t{64} << 20;
+  settings[3].attribute = sampling::kSamplingScratchBytes;
+  settings[3].bytes = size_t{4} << 20;
+  settings[4].attribute = sampling::kSamplingDataBuffer;
+  settings[4].buffer = &rest.data;
+  sampling::SamplingSettings all{sizeof(all), nullptr, context, 5, settings};
+  pthread_t thread;
+  g_on = g_cupti.enable_sampling(&enable) == CUPTI_SUCCESS &&
+         g_cupti.configure_sampling(&all) == CUPTI_SUCCESS &&
+         pthread_create(&thread, nullptr, &FetchSamples, nullptr) == 0;
+  if (g_on) pthread_detach(thread);
+}
+
+void CUPTIAPI OnCall(void* /*user*/, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                     const void* data) {
+  if (domain == CUPTI_CB_DOMAIN_RESOURCE && id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED) {
+    SampleContext(static_cast<const CUpti_ResourceData*>(data)->context);
+  }
+}
 
 bool EnableCalls(CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain) {
   constexpr CUpti_CallbackId kMostIds = 1024;
@@ -129,9 +206,13 @@ bool EnableCalls(CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain)
 bool EnableCalls() {
   const bool driver = Lists("CUPTI_FLOOR_CALLS", ",driver,", "");
   const bool runtime = Lists("CUPTI_FLOOR_CALLS", ",runtime,", "");
-  if (!driver && !runtime) return true;
+  const bool samples = SamplePeriodBits() != 0;
+  if (!driver && !runtime && !samples) return true;
   CUpti_SubscriberHandle subscriber = nullptr;
   return g_cupti.subscribe(&subscriber, &OnCall, nullptr) == CUPTI_SUCCESS &&
+         (!samples ||
+          g_cupti.enable_callback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE,
+                                  CUPTI_CBID_RESOURCE_CONTEXT_CREATED) == CUPTI_SUCCESS) &&
          (!driver || EnableCalls(subscriber, CUPTI_CB_DOMAIN_DRIVER_API)) &&
          (!runtime || EnableCalls(subscriber, CUPTI_CB_DOMAIN_RUNTIME_API));
 }

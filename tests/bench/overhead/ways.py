@@ -74,6 +74,7 @@ class Floor(Way):
     kinds: str = ""
     calls: str = ""
     flush_ms: int = 0
+    sample_bits: int = 0  # samples of program counters every 2^N cycles
     variant: bool = False  # as of Recorder
 
     def goes_with(self, workload):
@@ -87,6 +88,7 @@ class Floor(Way):
                        "CUPTI_FLOOR_KINDS": kinds + workload.floor_kinds + self.kinds,
                        "CUPTI_FLOOR_CALLS": self.calls,
                        "CUPTI_FLOOR_FLUSH": str(self.flush_ms),
+                       "CUPTI_FLOOR_SAMPLES": str(self.sample_bits),
                        "CUPTI_FLOOR_INIT": self.init}
         for directory in ("lib64", "extras/CUPTI/lib64"):
             library = machine.cuda / directory / "libcupti.so"
@@ -195,6 +197,7 @@ WAYS = [
     Recorder("xpu-record --gpu-samples", 4, "xpu-record", options=("--gpu-samples",)),
     Recorder("xpu-record --gpu-metrics", 4, "xpu-record", options=("--gpu-metrics",)),
     # What of the cost of a recorder is CUPTI's, part by part.
+    Floor("CUPTI, program counters too", 4, sample_bits=18),
     Floor("CUPTI, driver callbacks", 5, calls="driver", variant=True),
     Floor("CUPTI, runtime callbacks", 5, calls="runtime", variant=True),
     Floor("CUPTI, all callbacks", 5, calls="driver,runtime", variant=True),
