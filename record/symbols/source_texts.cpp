@@ -4,10 +4,12 @@
 #include <chrono>
 #include <iterator>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "format/base/source_name.h"
 #include "format/base/text.h"
+#include "format/fused_calls.h"
 #include "format/python_lines.h"
 #include "record/base/background_threads.h"
 #include "symbolize/text_reader.h"
@@ -30,6 +32,8 @@ constexpr size_t kMaxRunBytes = 48 << 10;
 constexpr uint64_t kMaxGpuCodeBytes = uint64_t{64} << 20;
 constexpr size_t kMaxGpuLines = size_t{1} << 20;
 constexpr size_t kMaxGpuFailures = 8;
+// Of a model that goes through a compiler.
+constexpr size_t kMaxVariables = 4096;
 
 // The texts of line `first` (from 1) up to `last`, as far as there are so many.
 std::string_view LinesOf(std::string_view text, uint32_t first, uint32_t last) {
@@ -62,6 +66,18 @@ void AddKernelLines(std::string_view text, std::set<uint32_t>& lines) {
                                              text.begin() + static_cast<ptrdiff_t>(at), '\n'));
     counted = at;
     lines.insert(line + kCommentLines);
+  }
+}
+
+// Adds the lines that give one of the variables a value.
+void AddAssignments(std::string_view text, const std::unordered_set<std::string_view>& variables,
+                    std::set<uint32_t>& lines) {
+  uint32_t number = 1;
+  for (size_t begin = 0; begin < text.size(); ++number) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view variable = AssignedVariable(text.substr(begin, end - begin));
+    begin = end + 1;
+    if (!variable.empty() && variables.contains(variable)) lines.insert(number);
   }
 }
 
@@ -295,6 +311,29 @@ void SourceTexts::ReadFiles() {
   }
 }
 
+// What of a model compiled code is made from lies elsewhere than the lines that run: its kernels
+// name the variables.
+void SourceTexts::AddFusedLines() {
+  std::unordered_set<std::string_view> variables;
+  for (const auto& [path, file] : files_) {
+    if (file.lines.empty()) continue;
+    for (const FusedCall& call : FusedCallsOf(file.text, 1)) {
+      if (variables.size() >= kMaxVariables) break;
+      for (const std::string_view node : call.nodes) {
+        variables.insert(node);
+        variables.insert(VariableOf(node));
+      }
+    }
+  }
+  if (variables.empty()) return;
+  for (auto& [path, file] : files_) {
+    const bool is_of_pytorch = path.find("/torch/") != std::string::npos;
+    if (!file.lines.empty() && path.ends_with(".py") && !is_of_pytorch) {
+      AddAssignments(file.text, variables, file.lines);
+    }
+  }
+}
+
 void SourceTexts::WriteFile(const std::string& path, File& file, EventSink& sink) {
   if (file.lines.empty()) return;
   AddKernelLines(file.text, file.lines);
@@ -327,6 +366,7 @@ void SourceTexts::Write(EventSink& sink, Waits waits) {
   if (waits == Waits::kYes) {
     changed_.wait_for(hold, kEndPatience, [this] { return unanswered_ == 0; });
   }
+  AddFusedLines();
   for (auto& [path, file] : files_) {
     if (!file.is_read) {
       if (waits == Waits::kYes) {

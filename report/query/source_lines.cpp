@@ -27,7 +27,7 @@ SourceLines::SourceLines(const Model& model) {
   for (const SourceText& text : model.events.source_texts) {
     std::map<uint32_t, std::string_view>& lines = stored_[model.Text(text.path)];
     uint32_t number = text.first_line;
-    ForEachLine(model.Text(text.text),
+    ForEachLine(model.Bytes(text.text),
                 [&](std::string_view line) { lines.try_emplace(number++, line); });
   }
 }

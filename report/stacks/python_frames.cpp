@@ -37,6 +37,7 @@ PythonFrames::PythonFrames(const Model& model, FrameTable& frames, FramePlaces p
     : model_(model),
       frames_(frames),
       places_(places),
+      fused_(model),
       unknown_(frames.Intern("[unknown Python function]", FrameOrigin::kPython)),
       cut_(frames.Intern("[python frames cut]", FrameOrigin::kPython)) {
   for (const PythonCode& code : model.events.python_codes) codes_.try_emplace(code.code, &code);
@@ -56,7 +57,12 @@ PythonStack PythonFrames::Resolve(StackId stack) {
     if (is_gap) break;
     if (!group_is_open) resolved.groups.emplace_back();
     if (const FrameId name = Name(frame); name != kHidden) {
-      resolved.groups.back().frames.push_back(name);
+      std::vector<FrameId>& frames = resolved.groups.back().frames;
+      if (!fused_.empty()) {
+        const std::vector<FrameId>& below = FusedBelow(frame);
+        frames.insert(frames.end(), below.begin(), below.end());
+      }
+      frames.push_back(name);
     }
     group_is_open = !frame.is_entry;
     stack = node.caller;
@@ -87,11 +93,30 @@ NamedFrame PythonFrames::Describe(const PythonCode& code, uint32_t offset) {
   if (!path.empty()) frame.name = Format("{}:", FileOf(path));
   frame.name += code.name ? model_.Text(code.name) : "[unknown]";
   if (places_.offsets) frame.place = Format("+{:#x}", offset);
-  if (!places_.lines || code.version < kLineTables) return frame;
-  if (const std::optional<int64_t> line = LinesOf(code.line_table).At(offset)) {
-    frame.place += Format(":{}", *line + code.first_line);
+  if (!places_.lines) return frame;
+  if (const std::optional<int64_t> line = LineOf(code, offset)) {
+    frame.place += Format(":{}", *line);
   }
   return frame;
+}
+
+std::optional<int64_t> PythonFrames::LineOf(const PythonCode& code, uint32_t offset) {
+  if (code.version < kLineTables) return std::nullopt;
+  const std::optional<int64_t> line = LinesOf(code.line_table).At(offset);
+  return line ? std::optional(*line + code.first_line) : std::nullopt;
+}
+
+const std::vector<FrameId>& PythonFrames::FusedBelow(PythonFrame frame) {
+  frame.is_entry = false;
+  const auto [known, is_new] = fused_below_.try_emplace(frame.Bits());
+  const auto code = codes_.find(frame.code);
+  if (!is_new || code == codes_.end()) return known->second;
+  const std::optional<int64_t> line = LineOf(*code->second, frame.offset);
+  if (!line) return known->second;
+  for (const NamedFrame& each : fused_.At(model_.Text(code->second->path), *line)) {
+    known->second.insert(known->second.begin(), frames_.Intern(each));
+  }
+  return known->second;
 }
 
 const PythonLines& PythonFrames::LinesOf(StringId line_table) {

@@ -12,6 +12,7 @@
 #include "report/model/flat_map.h"
 #include "report/model/model.h"
 #include "report/stacks/frames.h"
+#include "report/stacks/fused_frames.h"
 
 namespace xpu {
 
@@ -40,7 +41,10 @@ class PythonFrames {
   static constexpr FrameId kHidden{~uint32_t{0}};
   FrameId Name(PythonFrame frame);
   NamedFrame Describe(const PythonCode& code, uint32_t offset);
+  std::optional<int64_t> LineOf(const PythonCode& code, uint32_t offset);
   const PythonLines& LinesOf(StringId line_table);
+  // Innermost first; none but below calls of compiled code.
+  const std::vector<FrameId>& FusedBelow(PythonFrame frame);
   bool IsHidden(const PythonCode& code);
 
   const Model& model_;
@@ -49,6 +53,8 @@ class PythonFrames {
   std::unordered_map<uint32_t, const PythonCode*> codes_;
   std::unordered_map<StringId, PythonLines> lines_;
   FlatMap<FrameId> names_;  // by PythonFrame::Bits() of a frame that is no entry
+  const FusedFrames fused_;
+  std::unordered_map<uint64_t, std::vector<FrameId>> fused_below_;  // as names_
   const FrameId unknown_;
   const FrameId cut_;
 };

@@ -37,6 +37,49 @@ def test_lines_and_reasons():
                    (share, stall, of_line))
 
 
+def test_samples_are_as_many_as_cycles():
+    """Of kernels that keep all multiprocessors busy: a sample for each period of their clock."""
+    per_us = 132 * 1980 / (1 << 18)
+    rows = table_rows(path_of("stall_kernels"), "gpu_function_sum")
+    times = {row["Name"]: row["Total Time (ns)"]
+             for row in table_rows(path_of("stall_kernels"), "cuda_gpu_kern_sum")}
+    # With the functions that are inlined into them, of which two have no other user.
+    inlined = {"pointer_chase": "__ldcg", "fma_chain": "Polynomial"}
+    for kernel in ("two_loops", "pointer_chase", "bank_conflicts", "fma_chain"):
+        names = (kernel, inlined.get(kernel, kernel))
+        samples = sum(row["Samples"] for row in rows
+                      if any(name in row["Function"] for name in names))
+        [time_ns] = [time for name, time in times.items() if name.startswith(kernel)]
+        ratio = samples / (time_ns / 1000 * per_us)
+        expect(f"{kernel}: samples for each period ({ratio:.4f})", abs(ratio - 1) < 0.02, True)
+
+
+def test_compiled_model():
+    """What torch.compile has fused, by lines of the model, whose file is not here."""
+    folded = report("--folded", "--unit", "ns", "--python=only", path_of("compiled_model"))
+    fused = {}
+    for line in folded.splitlines():
+        stack, _, _ = line.rpartition(" ")
+        frames = stack.split(";")
+        kernel = [frame for frame in frames if frame.startswith("[GPU_Kernel]triton")]
+        if kernel:
+            fused.setdefault(kernel[0].removeprefix("[GPU_Kernel]"), set()).update(
+                frame for frame in frames if frame.startswith("[fused] compiled.py"))
+    gate, scaled, residual, weights = (
+        f"[fused] compiled.py:{line}" for line in (
+            "14 gate = F.silu(self.up(hidden))", "15 scaled = gate * 0.5 + 1.0",
+            "24 residual = tokens + self.block(tokens)",
+            "25 weights = torch.softmax(residual, dim=-1)"))
+    softmax = "triton_per_fused__softmax"
+    expect("lines of kernels", fused, {
+        "triton_poi_fused_add_mul_silu_0": {gate, scaled},
+        f"{softmax}_add_exp_mul_prepare_softmax_online_sub_sum_1": {residual, weights},
+        f"{softmax}_add_exp_mul_sub_sum_2": {residual, weights},
+        f"{softmax}__softmax_backward_data_add_expand_mul_0": {residual, weights},
+        "triton_per_fused_mul_silu_silu_backward_sum_2": {gate},
+        "triton_per_fused_sum_1": set()})
+
+
 def test_time_below_kernels_adds_up():
     check_time_below_kernels(GpuCapture(GPU_CODE / "stall_kernels.xpu"))
 

@@ -81,8 +81,7 @@ def test_time_below_kernels_adds_up():
 
 
 def counted_by_ncu(command, *options):
-    """By kernel: sm__cycles_active.sum, and the samples of each stall reason, of its third launch:
-    the first finds nothing in the caches."""
+    """By kernel: sm__cycles_active.sum, and the samples of each stall reason, of its third launch."""
     if shutil.which("ncu") is None:
         xpu_testing.skip("ncu", "ncu is not installed")
     result = subprocess.run(
@@ -121,7 +120,8 @@ def check_reasons(samples, kernel, theirs, launches):
 def test_samples_are_those_of_ncu():
     """Each multiprocessor takes a sample a period while it has a warp: samples =
     sm__cycles_active.sum / period. The shares of stall reasons are those of ncu. How long loads
-    take, and so the number of samples of pointer_chase, changes from run to run."""
+    take, and so the number of samples of pointer_chase, is another under ncu: the capture of
+    tests/golden/gpu_code_captures.py has one for each period of its own time."""
     require_gpu()
     counted = counted_by_ncu([program("stall_kernels")])
     with Workspace() as work:

@@ -11,6 +11,7 @@ import sys
 import webdriver
 from flame_graph_test import ESCAPE, Graph
 from hostile_sources import OTHERS, SECRET, hostile_files
+from simulated_gpu import simulated
 from xpu_testing import (Skip, Workspace, expect, expect_in, main, others_may_enter, report,
                          require_recording, skip)
 
@@ -101,6 +102,71 @@ def check_click(browser, work, name, wanted, *options):
     browser.press(ESCAPE)
     expect("hidden", graph.run("document.getElementById('source').hidden"), True)
     graph.check_quiet()
+
+
+# Like what torch.compile makes: a function of the model calls a generated file, whose comment names
+# the variables of another function, far from the one that is called.
+MODEL = "\n" * 49 + """class Block:
+    def forward(self, x):
+        gate = silu(x)
+        return gate
+
+
+""" + "\n" * 100 + """class Model:
+    def forward(self, call):
+        return call()
+"""
+GENERATED = """class Runner:
+    def call(self):
+        # Topologically Sorted Source Nodes: [gate, mul], Original ATen: [aten.silu, aten.mul]
+        stream0 = 0
+        kernel.run(stream0)
+"""
+COMPILED = """import ctypes
+import pathlib
+import sys
+import time
+
+runtime = ctypes.CDLL("libcudart.so.13")
+memory = ctypes.c_void_p()
+assert runtime.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(4096)) == 0
+
+
+class Kernel:
+    def run(self, stream):
+        runtime.cudaMemset(memory, 0, ctypes.c_size_t(256))
+
+
+def load(name):
+    space = {"kernel": Kernel()}
+    exec(compile(pathlib.Path(name).read_text(), name, "exec"), space)
+    return space
+
+
+model, generated = load(sys.argv[1])["Model"](), load(sys.argv[2])["Runner"]()
+for _ in range(20):
+    model.forward(generated.call)
+    time.sleep(0.02)
+"""
+
+
+def test_compiled_calls_show_lines_of_the_model():
+    require_recording()
+    with Workspace() as work:
+        names = [work.file("model.py", MODEL), work.file("cgen.py", GENERATED)]
+        result = work.record("--gpu-only", "--sources=hit", "--", PYTHON,
+                             work.file("program.py", COMPILED), *names, env=simulated())
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        texts = [text["text"] for text in work.capture().source_texts
+                 if text["path"] == names[0]]
+        expect("the line that runs, and the one that is fused",
+               [sum(line in text for text in texts)
+                for line in ("return call()", "gate = silu(x)")], [1, 1])
+        for name in names:
+            os.unlink(name)
+        folded = report("--folded", "--python=only", work.file("capture.xpu"))
+        expect_in("frames", "model.py:Model.forward;cgen.py:Runner.call;[fused] gate, mul: silu, "
+                  "mul;[fused] model.py:52 gate = silu(x);program.py:Kernel.run", folded)
 
 
 def test_a_click_shows_the_source():

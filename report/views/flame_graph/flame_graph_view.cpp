@@ -193,7 +193,7 @@ class PageSources {
       for (const SourceText* text : texts) {
         if (text != texts.front()) writer.Raw(",");
         writer.Raw(Format("[{},", text->first_line));
-        writer.String(model_.Text(text->text));
+        writer.String(model_.Bytes(text->text));
         writer.Raw("]");
       }
       writer.Raw("]");
