@@ -134,32 +134,37 @@ void PcSampling::OnContextCreated(void* handle) {
   SendNotSampled("more contexts than are sampled at a time", cupti::kSuccess);
 }
 
-// Whether no other recorded program samples the context's GPU.
-bool PcSampling::Claim(const Context& context) {
+// nullptr: no other recorded program samples the context's GPU. Else why it is not known to be
+// free.
+const char* PcSampling::Claim(const Context& context) {
+  constexpr const char* kNoAnswer = "the recorder did not say whether its GPU is free";
   wire::GpuClaimMessage message{};
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (driver == nullptr) return false;
+  if (driver == nullptr) return "the driver is not there";
   using GetUuid = int (*)(void* uuid, int device);
   const auto get_uuid = reinterpret_cast<GetUuid>(dlsym(driver, "cuDeviceGetUuid"));
   const bool is_known =
       get_uuid != nullptr && get_uuid(message.uuid, static_cast<int>(context.device)) == 0;
   dlclose(driver);
   message.number = ++claims_;
-  if (!is_known || !ring_->Send(wire::MessageKind::kGpuClaim, message)) return false;
+  if (!is_known) return "the driver does not name its GPU";
+  if (!ring_->Send(wire::MessageKind::kGpuClaim, message)) return kNoAnswer;
   for (uint64_t waited_ns = 0; waited_ns < kClaimPatienceNs; waited_ns += kSendStepNs) {
     const uint32_t answer = header_->claim_answer.load(std::memory_order_acquire);
-    if (answer / 2 == claims_) return answer % 2 != 0;
-    if (ring_->closed()) return false;
+    if (answer / 2 == claims_) {
+      return answer % 2 != 0 ? nullptr : "another program is being sampled on its GPU";
+    }
+    if (ring_->closed()) break;
     SleepNs(kSendStepNs);
   }
-  return false;
+  return kNoAnswer;
 }
 
 bool PcSampling::Begin(Context& context) {
   if (cupti_->get_context_id != nullptr) cupti_->get_context_id(context.handle, &context.id);
   if (cupti_->get_device_id != nullptr) cupti_->get_device_id(context.handle, &context.device);
-  if (!Claim(context)) {
-    SendNotSampled("another program is being sampled on its GPU", cupti::kSuccess);
+  if (const char* why = Claim(context)) {
+    SendNotSampled(why, cupti::kSuccess);
     return false;
   }
   cupti::SamplingParameters parameters{sizeof(parameters), nullptr, context.handle};

@@ -61,7 +61,7 @@ class PcSampling {
   };
 
   static cupti::SamplingData* MapData(uint32_t instructions);
-  bool Claim(const Context& context);
+  const char* Claim(const Context& context);
   bool Begin(Context& context);
   bool Configure(Context& context);
   bool SendReasons(const Context& context);

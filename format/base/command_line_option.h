@@ -40,13 +40,18 @@ std::optional<Error> RepeatedOption(const App& app) {
 }
 
 // What is wrong when the parser says `what`: of an option without its value it has numbers and a
-// type.
+// type, of one that takes none the value.
 template <typename App>
 Error ParseMistake(const App& app, std::string_view what, std::string hint) {
   if (auto twice = RepeatedOption(app)) return *std::move(twice);
   std::string text(what);
   if (what.ends_with("missing")) {
     text = Format("{} needs a value", what.substr(0, what.find(':')));
+  }
+  constexpr std::string_view kNotConverted = "Could not convert: ";
+  if (what.starts_with(kNotConverted)) {
+    const std::string_view rest = what.substr(kNotConverted.size());
+    text = Format("{} takes no such value", rest.substr(0, rest.find(" = ")));
   }
   return Error{ErrorKind::kUsage, std::move(text), std::move(hint)};
 }

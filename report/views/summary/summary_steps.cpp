@@ -18,16 +18,31 @@ bool AreWorthALine(const SlowSteps& steps) {
   return steps.slow.average_ns() > steps.median.average_ns() + steps.median.average_ns() / 5;
 }
 
-std::string SeriesText(const StepSeries& series, const StepDefinition& definition) {
+// A thread that launches ahead of the GPU goes through its loop faster than the work is done.
+std::string AheadText(const Analysis& analysis, const StepSeries& series) {
+  const std::vector<StepCost> costs = StepCosts(analysis, series);
+  uint64_t launching_ns = 0;
+  uint64_t busy_ns = 0;
+  for (size_t i = series.warm_up; i < costs.size(); ++i) {
+    launching_ns += costs[i].duration_ns;
+    busy_ns += costs[i].busy_ns;
+  }
+  if (costs.size() <= series.warm_up || busy_ns <= launching_ns + launching_ns / 4) return {};
+  return Format("; they were launched ahead: the GPU worked {} for each",
+                HumanDuration(busy_ns / (costs.size() - series.warm_up)));
+}
+
+std::string SeriesText(const Analysis& analysis, const StepSeries& series,
+                       const StepDefinition& definition) {
   std::vector<uint64_t> durations;
   for (size_t i = series.warm_up; i < series.steps.size(); ++i) {
     durations.push_back(series.steps[i].end_ns - series.steps[i].begin_ns);
   }
   std::sort(durations.begin(), durations.end());
-  return Format("{} in process {}, {} in the median, 99 % at most {} ({})",
+  return Format("{} in process {}, {} in the median, 99 % at most {} ({}){}",
                 WithThousands(series.steps.size()), series.thread.pid,
                 HumanDuration(Percentile(durations, 50)), HumanDuration(Percentile(durations, 99)),
-                HowFound(series, definition));
+                HowFound(series, definition), AheadText(analysis, series));
 }
 
 }  // namespace
@@ -39,7 +54,9 @@ bool WriteSteps(Analysis& analysis, const StepDefinition& definition, std::vecto
   const Result<SlowSteps> found = FindSlowSteps(all);
   if (!found.ok()) return false;
   text.Heading("Steps");
-  for (const StepSeries& series : all) text.Wrapped("- ", "  ", SeriesText(series, definition));
+  for (const StepSeries& series : all) {
+    text.Wrapped("- ", "  ", SeriesText(analysis, series, definition));
+  }
   const SlowSteps& steps = found.value();
   if (!AreWorthALine(steps)) return false;
   Analysis slow = analysis;
