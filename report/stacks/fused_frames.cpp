@@ -135,7 +135,9 @@ std::vector<NamedFrame> FusedFrames::At(std::string_view path, int64_t line) con
   }
   for (const auto& [file, number, text] : lines) {
     if (frames.size() > kMostLines) break;
-    std::string_view content = text.substr(std::min(text.find_first_not_of(" \t"), text.size()));
+    constexpr std::string_view kSpace = " \t\r";
+    std::string_view content = text.substr(std::min(text.find_first_not_of(kSpace), text.size()));
+    content = content.substr(0, content.find_last_not_of(kSpace) + 1);
     const bool is_long = content.size() > kMostText;
     content = content.substr(0, kMostText);
     // Not in the middle of a character of UTF-8.

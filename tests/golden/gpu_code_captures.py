@@ -55,7 +55,8 @@ def test_samples_are_as_many_as_cycles():
 
 
 def test_compiled_model():
-    """What torch.compile has fused, by lines of the model, whose file is not here."""
+    """What torch.compile has fused, by lines of the model, whose file is not here. Folded stacks
+    have no number after a space."""
     folded = report("--folded", "--unit", "ns", "--python=only", path_of("compiled_model"))
     fused = {}
     for line in folded.splitlines():
@@ -67,7 +68,7 @@ def test_compiled_model():
                 frame for frame in frames if frame.startswith("[fused] compiled.py"))
     gate, scaled, residual, weights = (
         f"[fused] compiled.py:{line}" for line in (
-            "14 gate = F.silu(self.up(hidden))", "15 scaled = gate * 0.5 + 1.0",
+            "14 gate = F.silu(self.up(hidden))", "15 scaled = gate * 0.5 +_1.0",
             "24 residual = tokens + self.block(tokens)",
             "25 weights = torch.softmax(residual, dim=-1)"))
     softmax = "triton_per_fused__softmax"

@@ -152,7 +152,7 @@ TEST_F(PythonStacksTest, CompiledCallsShowLinesOfTheModel) {
   EXPECT_EQ(Folded({.python = PythonView::kOnly}),
             (Lines{{"python3;train.py:main;model.py:Linear.forward;eval_frame.py:inner;"
                     "cab.py:Runner.call;[fused] gate_3, twice, mul: silu, mul;"
-                    "[fused] model.py:100 gate = silu(x): ",
+                    "[fused] model.py:100 gate = silu(x):",
                     1}}));
 }
 
