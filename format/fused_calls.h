@@ -1,6 +1,6 @@
 // What PyTorch's compiler (Inductor) says in the Python file that it makes of a graph: above each
 // call, from which nodes of the graph and operators it is made. A node has the name of the variable
-// that the program's function put its value into, so that these names lead to lines of the model.
+// that the program's function assigned its value to, so that these names lead to lines of a model.
 //
 //   # Topologically Sorted Source Nodes: [gate, scaled], Original ATen: [aten.silu, aten.mul]
 //   triton_poi_fused_mul_silu_0.run(buf0, buf1, 32768, stream=stream0)
@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace xpu {
@@ -23,11 +24,17 @@ struct FusedCall {
 // Of a part of a file, which begins at line `first_line`. None in other files.
 std::vector<FusedCall> FusedCallsOf(std::string_view text, uint32_t first_line);
 
-// "hidden" of "hidden_12": its number says how often the variable got a value before.
-std::string_view VariableOf(std::string_view node);
+// Where functions of a Python file give a variable a value.
+struct Binding {
+  uint32_t line = 0;
+  // "gate = ..." (or annotated, or "gate += ..."), and there is no other one in the file: no other
+  // line, loop, unpacking.
+  bool is_sole = false;
+};
+// Of the whole text of a file; empty if it cannot be read to its end. Names point into it.
+std::unordered_map<std::string_view, Binding> BindingsOf(std::string_view text);
 
-// "gate" of "    gate = F.silu(x)", also with an annotation or as in "gate += x". Empty: the line
-// is no such assignment within a function.
-std::string_view AssignedVariable(std::string_view line);
+// Whose functions are not a model's own.
+bool IsPyTorchFile(std::string_view path);
 
 }  // namespace xpu

@@ -48,10 +48,16 @@ Error ParseMistake(const App& app, std::string_view what, std::string hint) {
   if (what.ends_with("missing")) {
     text = Format("{} needs a value", what.substr(0, what.find(':')));
   }
+  // "Could not convert: --period = x", and of options that take no value.
   constexpr std::string_view kNotConverted = "Could not convert: ";
   if (what.starts_with(kNotConverted)) {
     const std::string_view rest = what.substr(kNotConverted.size());
-    text = Format("{} takes no such value", rest.substr(0, rest.find(" = ")));
+    const size_t equals = std::min(rest.find(" = "), rest.size());
+    const auto* option = app.get_option_no_throw(std::string(rest.substr(0, equals)));
+    const bool takes_none = option != nullptr && option->get_items_expected_max() == 0;
+    const std::string_view value = rest.substr(std::min(equals + 3, rest.size()));
+    text = takes_none ? Format("{} takes no value", rest.substr(0, equals))
+                      : Format("{}: '{}' is no valid value", rest.substr(0, equals), value);
   }
   return Error{ErrorKind::kUsage, std::move(text), std::move(hint)};
 }

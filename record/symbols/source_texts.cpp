@@ -1,6 +1,7 @@
 #include "record/symbols/source_texts.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <iterator>
 #include <optional>
@@ -32,8 +33,6 @@ constexpr size_t kMaxRunBytes = 48 << 10;
 constexpr uint64_t kMaxGpuCodeBytes = uint64_t{64} << 20;
 constexpr size_t kMaxGpuLines = size_t{1} << 20;
 constexpr size_t kMaxGpuFailures = 8;
-// Of a model that goes through a compiler.
-constexpr size_t kMaxVariables = 4096;
 
 // The texts of line `first` (from 1) up to `last`, as far as there are so many.
 std::string_view LinesOf(std::string_view text, uint32_t first, uint32_t last) {
@@ -69,16 +68,13 @@ void AddKernelLines(std::string_view text, std::set<uint32_t>& lines) {
   }
 }
 
-// Adds the lines that give one of the variables a value.
-void AddAssignments(std::string_view text, const std::unordered_set<std::string_view>& variables,
-                    std::set<uint32_t>& lines) {
-  uint32_t number = 1;
-  for (size_t begin = 0; begin < text.size(); ++number) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view variable = AssignedVariable(text.substr(begin, end - begin));
-    begin = end + 1;
-    if (!variable.empty() && variables.contains(variable)) lines.insert(number);
-  }
+// Of a package that is installed: no model of the user's.
+bool IsInstalled(std::string_view path) {
+  constexpr std::array<std::string_view, 3> kPlaces = {"/site-packages/", "/dist-packages/",
+                                                       "/lib/python3"};
+  return std::any_of(kPlaces.begin(), kPlaces.end(), [path](std::string_view place) {
+    return path.find(place) != std::string_view::npos;
+  });
 }
 
 }  // namespace
@@ -311,25 +307,26 @@ void SourceTexts::ReadFiles() {
   }
 }
 
-// What of a model compiled code is made from lies elsewhere than the lines that run: its kernels
-// name the variables.
-void SourceTexts::AddFusedLines() {
-  std::unordered_set<std::string_view> variables;
+// Compiled code names variables of the model. Which lines assign them can only be said where the
+// whole file is known.
+void SourceTexts::AddCompiledFiles() {
+  std::unordered_set<std::string_view> names;
   for (const auto& [path, file] : files_) {
     if (file.lines.empty()) continue;
     for (const FusedCall& call : FusedCallsOf(file.text, 1)) {
-      if (variables.size() >= kMaxVariables) break;
-      for (const std::string_view node : call.nodes) {
-        variables.insert(node);
-        variables.insert(VariableOf(node));
-      }
+      names.insert(call.nodes.begin(), call.nodes.end());
     }
   }
-  if (variables.empty()) return;
+  if (names.empty()) return;
   for (auto& [path, file] : files_) {
-    const bool is_of_pytorch = path.find("/torch/") != std::string::npos;
-    if (!file.lines.empty() && path.ends_with(".py") && !is_of_pytorch) {
-      AddAssignments(file.text, variables, file.lines);
+    if (file.lines.empty() || !path.ends_with(".py") || IsInstalled(path)) continue;
+    const auto bindings = BindingsOf(file.text);
+    const bool assigns = std::any_of(bindings.begin(), bindings.end(), [&](const auto& binding) {
+      return names.contains(binding.first);
+    });
+    const auto count = std::count(file.text.begin(), file.text.end(), '\n') + 1;
+    for (uint32_t line = 1; assigns && line <= count; line += kLinesAround) {
+      file.lines.insert(file.lines.end(), line);
     }
   }
 }
@@ -366,7 +363,7 @@ void SourceTexts::Write(EventSink& sink, Waits waits) {
   if (waits == Waits::kYes) {
     changed_.wait_for(hold, kEndPatience, [this] { return unanswered_ == 0; });
   }
-  AddFusedLines();
+  AddCompiledFiles();
   for (auto& [path, file] : files_) {
     if (!file.is_read) {
       if (waits == Waits::kYes) {

@@ -84,14 +84,14 @@ class SourceTexts : public EventObserver {
   class Reader;
 
   void AddLine(uint32_t pid, uint64_t time_ns, const PythonFrame& frame);
-  // These three, and AddFusedLines: under `lock_`.
+  // These four: under `lock_`.
   void AddLines(const std::string& path, const std::set<uint32_t>& lines, const SourceNamer& namer);
+  void AddCompiledFiles();
   void Ask(const std::string& path, File& file);
   void Push(Request request);
   void ReadFiles();
   void ReadText(const Request& request, Reader& reader);
   void ReadGpuLines(const Request& request, size_t& failures);
-  void AddFusedLines();
   static void WriteFile(const std::string& path, File& file, EventSink& sink);
 
   std::unordered_map<uint32_t, Code> codes_;

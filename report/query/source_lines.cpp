@@ -5,6 +5,7 @@
 #include "format/base/file.h"
 #include "format/base/open_file.h"
 #include "format/base/source_name.h"
+#include "report/model/source_parts.h"
 
 namespace xpu {
 namespace {
@@ -24,11 +25,10 @@ void ForEachLine(std::string_view text, Take&& take) {
 }  // namespace
 
 SourceLines::SourceLines(const Model& model) {
-  for (const SourceText& text : model.events.source_texts) {
-    std::map<uint32_t, std::string_view>& lines = stored_[model.Text(text.path)];
-    uint32_t number = text.first_line;
-    ForEachLine(model.Bytes(text.text),
-                [&](std::string_view line) { lines.try_emplace(number++, line); });
+  for (const SourcePart& part : SourcePartsOf(model)) {
+    std::map<uint32_t, std::string_view>& lines = stored_[part.path];
+    uint32_t number = part.first_line;
+    ForEachLine(part.text, [&](std::string_view line) { lines.try_emplace(number++, line); });
   }
 }
 

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 #include <tuple>
-#include <unordered_set>
+#include <utility>
 
 #include "format/base/text.h"
 
@@ -15,20 +16,6 @@ namespace {
 constexpr size_t kMostNames = 8;
 constexpr size_t kMostLines = 8;
 constexpr size_t kMostText = 60;
-constexpr size_t kMostDepth = 4096;
-
-bool IsOfPyTorch(std::string_view path) {
-  return path.starts_with('<') || path.find("/torch/") != std::string_view::npos;
-}
-
-template <typename Take>
-void ForEachLine(std::string_view text, Take&& take) {
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    take(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-}
 
 std::string Listed(const std::vector<std::string_view>& names) {
   std::string text;
@@ -46,29 +33,37 @@ std::string_view OperatorOf(std::string_view name) {
   return dot == std::string_view::npos ? name : name.substr(dot + 1);
 }
 
-// The files of the innermost functions, other than PyTorch's, below which one of `generated` runs:
+// The first characters, and whole ones.
+std::string Shortened(std::string_view text) {
+  if (text.size() <= kMostText) return std::string(text);
+  size_t size = kMostText;
+  while (size > 0 && (text[size] & 0xc0) == 0x80) --size;
+  return Format("{}..", text.substr(0, size));
+}
+
+using Paths = std::unordered_set<std::string_view>;
+
+// The files of the innermost functions, other than PyTorch's, below which generated code runs:
 // those that go through torch.compile.
-std::unordered_set<std::string_view> CompiledFiles(
-    const Model& model, const std::unordered_set<std::string_view>& generated) {
+template <typename IsGenerated>
+Paths CompiledFiles(const Model& model, IsGenerated is_generated) {
   std::unordered_map<uint32_t, std::string_view> paths;
   for (const PythonCode& code : model.events.python_codes) {
     paths.try_emplace(code.code, model.Text(code.path));
   }
-  std::unordered_set<std::string_view> files;
-  std::unordered_set<uint32_t> seen;
+  Paths files;
+  std::unordered_set<uint32_t> seen[2];  // stacks, and those below which generated code runs
   for (const LaunchStack& launch : model.events.launch_stacks) {
     bool is_below = false;
-    StackId stack = launch.python_stack;
-    if (!stack || !seen.insert(stack.value).second) continue;
-    for (size_t depth = 0; stack && depth < kMostDepth; ++depth) {
-      if (model.tables->IsLost(stack)) break;
+    for (StackId stack = launch.python_stack; stack && !model.tables->IsLost(stack);) {
+      if (!seen[is_below ? 1 : 0].insert(stack.value).second) break;
       const StackNode node = model.tables->Node(stack);
       stack = node.caller;
       const auto path = paths.find(PythonFrame::OfBits(node.frame.address).code);
       if (node.frame.kind != FrameKind::kPython || path == paths.end()) continue;
-      if (generated.contains(path->second)) {
+      if (is_generated(path->second)) {
         is_below = true;
-      } else if (is_below && !IsOfPyTorch(path->second)) {
+      } else if (is_below && !IsPyTorchFile(path->second)) {
         files.insert(path->second);
         break;
       }
@@ -80,49 +75,82 @@ std::unordered_set<std::string_view> CompiledFiles(
 }  // namespace
 
 FusedFrames::FusedFrames(const Model& model) {
-  std::unordered_set<std::string_view> generated;
-  for (const SourceText& text : model.events.source_texts) {
-    std::vector<FusedCall> calls = FusedCallsOf(model.Bytes(text.text), text.first_line);
-    if (calls.empty()) continue;
-    std::vector<FusedCall>& all = calls_[*generated.insert(model.Text(text.path)).first];
-    all.insert(all.end(), std::make_move_iterator(calls.begin()),
-               std::make_move_iterator(calls.end()));
-  }
+  const std::vector<SourcePart> parts = SourcePartsOf(model);
+  FindCalls(parts);
   if (calls_.empty()) return;
-  for (const std::string_view path : CompiledFiles(model, generated)) AddDefinitions(model, path);
+  const Paths files =
+      CompiledFiles(model, [this](std::string_view path) { return calls_.contains(path); });
+  FindDefinitions(parts, files);
 }
 
-void FusedFrames::AddDefinitions(const Model& model, std::string_view path) {
-  std::set<uint32_t> seen;  // parts of a recording have the same lines again
-  for (const SourceText& text : model.events.source_texts) {
-    if (model.Text(text.path) != path) continue;
-    uint32_t number = text.first_line;
-    ForEachLine(model.Bytes(text.text), [&](std::string_view line) {
-      const std::string_view variable = AssignedVariable(line);
-      if (const uint32_t at = number++; variable.empty() || !seen.insert(at).second) return;
-      const auto [known, is_new] =
-          definitions_.try_emplace(variable, Definition{path, number - 1, line});
-      if (!is_new) known->second.line = 0;
+void FusedFrames::FindCalls(std::span<const SourcePart> parts) {
+  for (const SourcePart& part : parts) {
+    const std::vector<FusedCall> calls = FusedCallsOf(part.text, part.first_line);
+    if (calls.empty()) continue;
+    std::vector<FusedCall>& all = calls_[part.path];
+    all.insert(all.end(), calls.begin(), calls.end());
+  }
+  for (auto& [path, calls] : calls_) {
+    std::stable_sort(calls.begin(), calls.end(), [](const FusedCall& a, const FusedCall& b) {
+      return a.last_line < b.last_line;
     });
+    for (const FusedCall& call : calls) {
+      for (const std::string_view name : call.operators) operators_.insert(OperatorOf(name));
+    }
   }
 }
 
-const FusedFrames::Definition* FusedFrames::DefinitionOf(std::string_view node) const {
-  for (const std::string_view name : {node, VariableOf(node)}) {
-    const auto found = definitions_.find(name);
-    if (found != definitions_.end()) return found->second.line == 0 ? nullptr : &found->second;
+void FusedFrames::FindDefinitions(std::span<const SourcePart> parts, const Paths& files) {
+  std::map<std::string_view, std::map<uint32_t, std::string_view>> of_files;
+  for (const SourcePart& part : parts) {
+    if (!files.contains(part.path)) continue;
+    std::string_view& known = of_files[part.path][part.first_line];
+    if (part.text.size() > known.size()) known = part.text;
   }
-  return nullptr;
+  for (const auto& [path, of_file] : of_files) {
+    // The recorder stores all of a file that assigns one of the names, so what begins at the first
+    // line and has no gap is all of it.
+    std::string whole;
+    uint32_t next = 1;
+    for (const auto& [first_line, text] : of_file) {
+      if (first_line != next) {
+        whole.clear();
+        break;
+      }
+      whole += text;
+      next += static_cast<uint32_t>(std::count(text.begin(), text.end(), '\n'));
+    }
+    if (!whole.empty()) AddDefinitions(path, texts_.emplace_back(std::move(whole)));
+  }
+}
+
+void FusedFrames::AddDefinitions(std::string_view path, std::string_view text) {
+  std::vector<std::string_view> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  constexpr std::string_view kSpace = " \t\r";
+  for (const auto& [variable, binding] : BindingsOf(text)) {
+    if (binding.line > lines.size()) continue;
+    std::string_view content = lines[binding.line - 1];
+    content = content.substr(std::min(content.find_first_not_of(kSpace), content.size()));
+    content = content.substr(0, content.find_last_not_of(kSpace) + 1);
+    const auto [known, is_new] = definitions_.try_emplace(
+        variable, Definition{path, binding.is_sole ? binding.line : 0, content});
+    if (!is_new) known->second.line = 0;
+  }
 }
 
 std::vector<NamedFrame> FusedFrames::At(std::string_view path, int64_t line) const {
   std::vector<NamedFrame> frames;
   const auto calls = calls_.find(path);
   if (calls == calls_.end()) return frames;
-  const auto call = std::find_if(
-      calls->second.begin(), calls->second.end(),
-      [&](const FusedCall& one) { return line >= one.first_line && line <= one.last_line; });
-  if (call == calls->second.end()) return frames;
+  const auto call =
+      std::lower_bound(calls->second.begin(), calls->second.end(), line,
+                       [](const FusedCall& one, int64_t at) { return one.last_line < at; });
+  if (call == calls->second.end() || line < call->first_line) return frames;
   std::vector<std::string_view> operators;
   std::transform(call->operators.begin(), call->operators.end(), std::back_inserter(operators),
                  OperatorOf);
@@ -131,20 +159,15 @@ std::vector<NamedFrame> FusedFrames::At(std::string_view path, int64_t line) con
                     .module = std::string(path)});
   std::set<std::tuple<std::string_view, uint32_t, std::string_view>> lines;
   for (const std::string_view node : call->nodes) {
-    if (const Definition* at = DefinitionOf(node)) lines.emplace(at->path, at->line, at->text);
+    const auto at = definitions_.find(node);
+    if (at == definitions_.end() || at->second.line == 0 || operators_.contains(node)) continue;
+    lines.emplace(at->second.path, at->second.line, at->second.text);
   }
   for (const auto& [file, number, text] : lines) {
     if (frames.size() > kMostLines) break;
-    constexpr std::string_view kSpace = " \t\r";
-    std::string_view content = text.substr(std::min(text.find_first_not_of(kSpace), text.size()));
-    content = content.substr(0, content.find_last_not_of(kSpace) + 1);
-    const bool is_long = content.size() > kMostText;
-    content = content.substr(0, kMostText);
-    // Not in the middle of a character of UTF-8.
-    while (is_long && !content.empty() && (content.back() & 0x80) != 0) content.remove_suffix(1);
     frames.push_back({.origin = FrameOrigin::kOther,
-                      .name = Format("[fused] {}:{} {}{}", file.substr(file.rfind('/') + 1), number,
-                                     content, is_long ? ".." : ""),
+                      .name = Format("[fused] {}:{} {}", file.substr(file.rfind('/') + 1), number,
+                                     Shortened(text)),
                       .module = std::string(file)});
   }
   return frames;

@@ -1,20 +1,25 @@
-// The lines of a model below a call that PyTorch's compiler has made of them, where the capture has
-// the text of its files (`xpu-record --sources=hit`): format/fused_calls.h.
+// What is fused in a call that PyTorch's compiler has made, as frames below it, where the capture
+// has the text of its files (`xpu-record --sources=hit`): format/fused_calls.h.
 //
-// The compiler writes names of variables and no lines. A line is taken for that of a name only if
-// it alone gives the variable a value, in the whole text that there is of the program's own
-// functions that call compiled code. Names without such a line, and those that operators have
-// given, are shown as they are: a wrong line would be worse than none.
+// The compiler writes names of variables and no lines. Names are shown always. A line of the model
+// is shown only for a name that no operator has and that one line alone assigns in a file whose
+// functions call compiled code, and of which the capture has the whole text: a wrong line would be
+// worse than none. Numbered names (a variable that is assigned again, or in another function) have
+// none. What cannot be known is whether a function of another file was compiled with it.
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "format/fused_calls.h"
 #include "report/model/model.h"
+#include "report/model/source_parts.h"
 #include "report/stacks/frames.h"
 
 namespace xpu {
@@ -36,11 +41,16 @@ class FusedFrames {
     std::string_view text;
   };
 
-  void AddDefinitions(const Model& model, std::string_view path);
-  const Definition* DefinitionOf(std::string_view node) const;
+  void FindCalls(std::span<const SourcePart> parts);
+  void FindDefinitions(std::span<const SourcePart> parts,
+                       const std::unordered_set<std::string_view>& files);
+  void AddDefinitions(std::string_view path, std::string_view text);
 
-  std::unordered_map<std::string_view, std::vector<FusedCall>> calls_;  // by path
-  std::unordered_map<std::string_view, Definition> definitions_;        // by variable
+  // By path; in order of their lines.
+  std::unordered_map<std::string_view, std::vector<FusedCall>> calls_;
+  std::unordered_set<std::string_view> operators_;
+  std::deque<std::string> texts_;                                 // that the definitions point into
+  std::unordered_map<std::string_view, Definition> definitions_;  // by variable
 };
 
 }  // namespace xpu

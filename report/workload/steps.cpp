@@ -375,6 +375,7 @@ std::vector<StepCost> StepCosts(const Analysis& analysis, const StepSeries& seri
     cost.gpu_ns = AddSaturated(cost.gpu_ns, work.duration_ns);
     if (work.timed && work.end_ns > work.start_ns) {
       spans[index].push_back({work.start_ns, work.end_ns, place, place});
+      cost.end_ns = std::max(cost.end_ns, work.end_ns);
     }
     cost.kernels += work.kind == WorkKind::kKernel ? 1 : 0;
     cost.graphs += work.kind == WorkKind::kGraph ? 1 : 0;

@@ -62,6 +62,7 @@ struct StepCost {
   uint64_t graphs = 0;  // replays recorded as a whole
   uint64_t copies = 0;  // memory operations
   uint64_t bytes = 0;   // of these
+  uint64_t end_ns = 0;  // of the last operation; 0: there is none
 };
 // Of the work that is shown, for each step.
 std::vector<StepCost> StepCosts(const Analysis& analysis, const StepSeries& series);

@@ -54,6 +54,12 @@ def test_samples_are_as_many_as_cycles():
         expect(f"{kernel}: samples for each period ({ratio:.4f})", abs(ratio - 1) < 0.02, True)
 
 
+def test_steps_that_are_launched_ahead():
+    expect_in("20 steps", "launched ahead: the GPU finished 102.7 ms after the last step",
+              " ".join(report(path_of("stall_kernels")).split()))
+    expect("steps of a model", "launched ahead" in report(path_of("compiled_model")), False)
+
+
 def test_compiled_model():
     """What torch.compile has fused, by lines of the model, whose file is not here. Folded stacks
     have no number after a space."""

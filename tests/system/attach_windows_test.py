@@ -223,20 +223,21 @@ def record_for(work, seconds, programs, memory, output):
 
 
 def step_ns(times, spans):
-    """Median of the steps within (begin, end)."""
-    return statistics.median(
-        b - a for begin, end in spans
-        for a, b in pairwise(times[bisect.bisect_left(times, begin):bisect.bisect(times, end)]))
+    """Median of the steps within (begin, end); None: there are none."""
+    steps = [b - a for begin, end in spans
+             for a, b in pairwise(times[bisect.bisect_left(times, begin):bisect.bisect(times, end)])]
+    return statistics.median(steps) if steps else None
 
 
 def rounds_of(times, between, rests):
     """How long steps take between windows, over the rests before and after: a ratio for each
-    recording but the last, which has no rest after it."""
+    recording in which there were any."""
     ratios = []
     for before, after in pairwise(rests):
         spans = [span for span in between if before[1] <= span[0] < after[0]]
-        ratios.append(2 * step_ns(times, spans) /
-                      (step_ns(times, [before]) + step_ns(times, [after])))
+        lengths = [step_ns(times, each) for each in (spans, [before], [after])]
+        if all(lengths):
+            ratios.append(2 * lengths[0] / (lengths[1] + lengths[2]))
     return ratios
 
 
@@ -277,8 +278,8 @@ def test_four_programs_for_minutes():
             ratios = rounds_of(times, between, rests)
             kb = memory[name]
             print(f"        {name}: {seen} windows checked; step at rest "
-                  f"{step_ns(times, rests) / 1e3:.1f} us, between windows "
-                  f"{statistics.median(ratios):.3f} of it ({', '.join(f'{r:.3f}' for r in ratios)}); "
+                  f"{(step_ns(times, rests) or 0) / 1e3:.1f} us, between windows "
+                  f"{', '.join(f'{r:.3f}' for r in ratios)} of it; "
                   f"memory {kb[len(kb) // 10]} -> {kb[-1]} KiB")
             expect(f"memory of {name}: {kb[len(kb) // 10]} -> {kb[-1]}",
                    kb[-1] <= kb[len(kb) // 10] + MEMORY_SLACK_KB + LONG_S * CUPTI_KEEPS_KB, True)

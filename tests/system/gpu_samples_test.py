@@ -120,7 +120,7 @@ def check_reasons(samples, kernel, theirs, launches):
 def test_samples_are_those_of_ncu():
     """Each multiprocessor takes a sample a period while it has a warp: samples =
     sm__cycles_active.sum / period. The shares of stall reasons are those of ncu. How long loads
-    take, and so the number of samples of pointer_chase, is another under ncu: the capture of
+    take, and so the number of samples of pointer_chase, differs under ncu: the capture of
     tests/golden/gpu_code_captures.py has one for each period of its own time."""
     require_gpu()
     counted = counted_by_ncu([program("stall_kernels")])

@@ -86,7 +86,7 @@ def test_none_by_default():
 
 def check_click(browser, work, name, wanted, *options):
     """The source of the widest frame whose name begins so."""
-    graph = Graph(browser, work.file("capture.xpu"), work.path, "--mode", "cpu", *options)
+    graph = Graph(browser, work.file("capture.xpu"), work.path, *options)
     graph.show_all_frames()
     node = graph.run("""(() => {
         const {tree} = flameGraph;
@@ -167,6 +167,10 @@ def test_compiled_calls_show_lines_of_the_model():
         folded = report("--folded", "--python=only", work.file("capture.xpu"))
         expect_in("frames", "model.py:Model.forward;cgen.py:Runner.call;[fused] gate, mul: silu, "
                   "mul;[fused] model.py:52 gate = silu(x);program.py:Kernel.run", folded)
+        webdriver.require_browser()
+        with webdriver.Browser() as browser:
+            check_click(browser, work, "[fused] model.py", "> " + 8 * " " + "gate = silu(x)",
+                        "--mode=gpu", "--python=only")
 
 
 def test_a_click_shows_the_source():
@@ -176,7 +180,8 @@ def test_a_click_shows_the_source():
         recorded(work, options=["--sources=hit"])
         for options, wanted in (((), "> def main():"),
                                 (("--lines",), "> " + 8 * " " + "sum(range(1000))")):
-            check_click(browser, work, "program.py:main", wanted, "--python=only", *options)
+            check_click(browser, work, "program.py:main", wanted, "--mode=cpu", "--python=only",
+                        *options)
 
 
 def test_hostile_names():
@@ -261,7 +266,7 @@ def test_lines_of_native_code():
         expect(f"last line: {lines[-1]}", 52 <= 10 + len(lines) <= 57, True)
         webdriver.require_browser()
         with webdriver.Browser() as browser:
-            check_click(browser, work, "Spin", "> line 3", "--lines")  # 31 or 32, its loop
+            check_click(browser, work, "Spin", "> line 3", "--mode=cpu", "--lines")  # 31 or 32, its loop
         # Lines come from debug information, which --symbols=slice leaves out.
         texts, losses = native_texts(work, program, "--sources=hit", "--symbols=slice")
         expect("without lines", (texts, losses), ({}, {}))

@@ -16,6 +16,7 @@
 #include "report/critical_path/critical_path.h"
 #include "report/model/recorded_time.h"
 #include "report/model/saturated.h"
+#include "report/model/source_parts.h"
 #include "report/query/ledger.h"
 #include "report/query/time_slices.h"
 #include "report/views/flame_graph/flame_graph_gpus.h"
@@ -158,15 +159,14 @@ void WriteLosses(const Analysis& analysis, PageData& writer) {
 // from; of what compilers write all, for the names of kernels lead to it.
 class PageSources {
  public:
-  PageSources(const Model& model, const UsedFrames& used, const FlameCode* code) : model_(model) {
+  PageSources(const Model& model, const UsedFrames& used, const FlameCode* code) {
     std::unordered_set<std::string_view> native;
     for (const NamedFrame* frame : used.frames()) native.insert(frame->source);
-    for (const SourceText& text : model.events.source_texts) {
-      const std::string_view path = model.Text(text.path);
-      const bool is_generated = path.find("/torchinductor_") != std::string_view::npos;
-      const bool is_code = code != nullptr && code->HasFile(path);
-      if (is_generated || is_code || used.HasModule(path) || native.contains(path)) {
-        files_[path].push_back(&text);
+    for (const SourcePart& part : SourcePartsOf(model)) {
+      const bool is_generated = part.path.find("/torchinductor_") != std::string_view::npos;
+      const bool is_code = code != nullptr && code->HasFile(part.path);
+      if (is_generated || is_code || used.HasModule(part.path) || native.contains(part.path)) {
+        files_[part.path].push_back(part);
       }
     }
     for (const auto& [path, texts] : files_) numbers_.emplace(path, numbers_.size());
@@ -190,10 +190,9 @@ class PageSources {
       if (!std::exchange(first, false)) writer.Raw(",\n");
       writer.String(path);
       writer.Raw(":[");
-      for (const SourceText* text : texts) {
-        if (text != texts.front()) writer.Raw(",");
-        writer.Raw(Format("[{},", text->first_line));
-        writer.String(model_.Bytes(text->text));
+      for (size_t i = 0; i < texts.size(); ++i) {
+        writer.Raw(Format("{}[{},", i == 0 ? "" : ",", texts[i].first_line));
+        writer.String(texts[i].text);
         writer.Raw("]");
       }
       writer.Raw("]");
@@ -202,8 +201,7 @@ class PageSources {
   }
 
  private:
-  const Model& model_;
-  std::map<std::string_view, std::vector<const SourceText*>> files_;
+  std::map<std::string_view, std::vector<SourcePart>> files_;
   std::unordered_map<std::string_view, size_t> numbers_;
 };
 

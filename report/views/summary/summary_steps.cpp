@@ -18,18 +18,20 @@ bool AreWorthALine(const SlowSteps& steps) {
   return steps.slow.average_ns() > steps.median.average_ns() + steps.median.average_ns() / 5;
 }
 
-// A thread that launches ahead of the GPU goes through its loop faster than the work is done.
+// A thread that launches ahead of the GPU goes through its loop faster than the work is done: what
+// is left of it at the end says by how much.
 std::string AheadText(const Analysis& analysis, const StepSeries& series) {
-  const std::vector<StepCost> costs = StepCosts(analysis, series);
-  uint64_t launching_ns = 0;
-  uint64_t busy_ns = 0;
-  for (size_t i = series.warm_up; i < costs.size(); ++i) {
-    launching_ns += costs[i].duration_ns;
-    busy_ns += costs[i].busy_ns;
+  const bool is_merged = !analysis.model.captures.empty();  // it would take a pass for each process
+  if (is_merged || series.steps.empty()) return {};
+  uint64_t gpu_end_ns = 0;
+  for (const StepCost& cost : StepCosts(analysis, series)) {
+    gpu_end_ns = std::max(gpu_end_ns, cost.end_ns);
   }
-  if (costs.size() <= series.warm_up || busy_ns <= launching_ns + launching_ns / 4) return {};
-  return Format("; they were launched ahead: the GPU worked {} for each",
-                HumanDuration(busy_ns / (costs.size() - series.warm_up)));
+  const uint64_t end_ns = series.steps.back().end_ns;
+  const uint64_t length_ns = end_ns - series.steps.front().begin_ns;
+  if (gpu_end_ns <= end_ns || gpu_end_ns - end_ns <= length_ns / 4) return {};
+  return Format("; launched ahead: the GPU finished {} after the last step",
+                HumanDuration(gpu_end_ns - end_ns));
 }
 
 std::string SeriesText(const Analysis& analysis, const StepSeries& series,

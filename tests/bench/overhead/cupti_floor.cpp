@@ -6,7 +6,8 @@
 //                      overhead
 //   CUPTI_FLOOR_CALLS  comma list of driver, runtime: call back at the launches of these APIs, as a
 //                      recorder needs for their stacks
-//   CUPTI_FLOOR_SAMPLES  sample program counters every 2^N cycles, and fetch them every second
+//   CUPTI_FLOOR_SAMPLES  sample program counters every 2^N cycles, and fetch them every second; not
+//                      with CUPTI_FLOOR_INIT=late
 //   CUPTI_FLOOR_FLUSH  fetch what is finished so often, in milliseconds
 //   CUPTI_FLOOR_INIT   early: before the program's first context; late: once there is one, from a
 //                      thread that looks for it
@@ -85,6 +86,10 @@ std::string Setting(const char* name, const char* otherwise) {
   return value == nullptr ? otherwise : value;
 }
 
+uint32_t SamplePeriodBits() {
+  return static_cast<uint32_t>(std::atoi(Setting("CUPTI_FLOOR_SAMPLES", "0").c_str()));
+}
+
 int FindCupti(dl_phdr_info* info, size_t /*size*/, void* result) {
   const char* slash = std::strrchr(info->dlpi_name, '/');
   if (slash == nullptr || std::strncmp(slash, "/libcupti.so", 12) != 0) return 0;
@@ -114,9 +119,10 @@ bool LoadCupti() {
          resolve("cuptiSubscribe", &g_cupti.subscribe) &&
          resolve("cuptiEnableCallback", &g_cupti.enable_callback) &&
          resolve("cuptiGetCallbackName", &g_cupti.callback_name) &&
-         resolve("cuptiPCSamplingEnable", &g_cupti.enable_sampling) &&
-         resolve("cuptiPCSamplingSetConfigurationAttribute", &g_cupti.configure_sampling) &&
-         resolve("cuptiPCSamplingGetData", &g_cupti.get_samples);
+         (SamplePeriodBits() == 0 ||
+          (resolve("cuptiPCSamplingEnable", &g_cupti.enable_sampling) &&
+           resolve("cuptiPCSamplingSetConfigurationAttribute", &g_cupti.configure_sampling) &&
+           resolve("cuptiPCSamplingGetData", &g_cupti.get_samples)));
 }
 
 bool Lists(const char* setting, const char* name, const char* otherwise) {
@@ -143,10 +149,6 @@ struct SampleBuffer {
 
 std::atomic<void*> g_sampled{nullptr};
 
-uint32_t SamplePeriodBits() {
-  return static_cast<uint32_t>(std::atoi(Setting("CUPTI_FLOOR_SAMPLES", "0").c_str()));
-}
-
 void* FetchSamples(void* /*unused*/) {
   static SampleBuffer buffer;
   while (g_on) {
@@ -159,7 +161,7 @@ void* FetchSamples(void* /*unused*/) {
   return nullptr;
 }
 
-// The first context; as xpu-record does it, and with its sizes.
+// The first context; as xpu-record does it, with its buffer on the GPU.
 void SampleContext(void* context) {
   void* none = nullptr;
   if (!g_sampled.compare_exchange_strong(none, context)) return;

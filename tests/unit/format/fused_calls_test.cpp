@@ -1,5 +1,6 @@
 #include "format/fused_calls.h"
 
+#include <map>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -47,34 +48,68 @@ TEST(FusedCalls, AreNoneFarFromTheComment) {
 
 TEST(FusedCalls, OfDamagedTextAreWhatIsThere) {
   const std::vector<FusedCall> calls =
-      FusedCallsOf("  # Source Nodes: [a, , b\n  kernel.run(", 4'000'000'000);
+      FusedCallsOf("  # Source Nodes: [a, , b c, d;e, f\n  kernel.run(", 4'000'000'000);
   ASSERT_EQ(calls.size(), 1);
-  EXPECT_EQ(calls[0].nodes, (Names{"a", "b"}));
+  EXPECT_EQ(calls[0].nodes, (Names{"a", "f"}));
   EXPECT_EQ(calls[0].operators, Names{});
   std::string many = "  # Source Nodes: [";
   for (int i = 0; i < 1'000; ++i) many += "a, ";
   EXPECT_EQ(FusedCallsOf(many + "b]\n  kernel.run()", 1).at(0).nodes.size(), 64);
 }
 
-TEST(FusedCalls, NodesAreNumberedVariables) {
-  EXPECT_EQ(VariableOf("hidden_states_12"), "hidden_states");
-  EXPECT_EQ(VariableOf("x"), "x");
-  EXPECT_EQ(VariableOf("conv2"), "conv2");
-  EXPECT_EQ(VariableOf("_1"), "_1");
-  EXPECT_EQ(VariableOf("12"), "12");
-  EXPECT_EQ(VariableOf(""), "");
+// name -> line of its only assignment, or 0.
+using Lines = std::map<std::string, uint32_t>;
+Lines LinesOf(std::string_view text) {
+  Lines lines;
+  for (const auto& [name, binding] : BindingsOf(text)) {
+    lines[std::string(name)] = binding.is_sole ? binding.line : 0;
+  }
+  return lines;
 }
 
-TEST(FusedCalls, AssignedVariables) {
-  EXPECT_EQ(AssignedVariable("    gate = F.silu(x)"), "gate");
-  EXPECT_EQ(AssignedVariable("\tgate: Tensor = F.silu(x)"), "gate");
-  EXPECT_EQ(AssignedVariable("    gate += x"), "gate");
-  EXPECT_EQ(AssignedVariable("    größe=1"), "größe");
-  for (const std::string_view line :
-       {"gate = x", "    gate == x", "    gate(x)", "    return gate", "    gate.weight = x", "",
-        "    # gate = x", "    = x", "    if gate: x = 1", "    gate - x", "    gate:"}) {
-    EXPECT_EQ(AssignedVariable(line), "") << line;
+TEST(Bindings, OfOneStatement) {
+  EXPECT_EQ(LinesOf("def f(x):\n    gate = F.silu(x)\n"), (Lines{{"gate", 2}}));
+  EXPECT_EQ(LinesOf("\tgate: Tensor = F.silu(\n\tx,\n\ty=1)\n"), (Lines{{"gate", 1}}));
+  EXPECT_EQ(LinesOf("  gate += x; größe=1"), (Lines{{"gate", 1}, {"größe", 1}}));
+  EXPECT_EQ(LinesOf("  if a: b = 1\n  else: c = 2\n"), (Lines{{"b", 1}, {"c", 2}}));
+  EXPECT_EQ(LinesOf("  a = \\\n 1\n  b = f'{a}' + r\"\\\" \" # c = 1\n  d = 2\n"),
+            (Lines{{"a", 1}, {"b", 3}, {"d", 4}}));
+}
+
+TEST(Bindings, OfSeveralOrOtherStatementsHaveNoLine) {
+  EXPECT_EQ(LinesOf("  a = 1\n  a = 2\n"), (Lines{{"a", 0}}));
+  EXPECT_EQ(LinesOf("  a = b = 2\n"), (Lines{{"a", 0}, {"b", 0}}));
+  EXPECT_EQ(LinesOf("  a, (b, c.d), *e = x\n  f[g].h = 1\n"),
+            (Lines{{"a", 0}, {"b", 0}, {"e", 0}}));
+  EXPECT_EQ(LinesOf("  for a, b in f(c): d = 1\n  with e as g: pass\n"),
+            (Lines{{"a", 0}, {"b", 0}, {"d", 1}, {"g", 0}}));
+  EXPECT_EQ(LinesOf("  if (a := f(x)) > 1:\n    import b, c as d\n"),
+            (Lines{{"a", 0}, {"b", 0}, {"c", 0}, {"d", 0}}));
+}
+
+TEST(Bindings, AreNoneElsewhere) {
+  for (const std::string_view text :
+       {"gate = x", "  gate == x", "  f(gate=x)", "  return gate", "  gate.weight = x", "",
+        "  # gate = x", "  = x", "  gate - x", "  gate: int", "  gate[0] = x", "  f(\n  gate=x,\n)",
+        "  \"\"\"\n  gate = x\n  \"\"\"\n", "  x <= gate\n"}) {
+    EXPECT_EQ(LinesOf(text), Lines{}) << text;
   }
+}
+
+TEST(Bindings, AreNotKnownWhereTheTextEndsEarly) {
+  for (const std::string_view text :
+       {"  a = (1", "  a = 1\n  \"\"\"", "  a = 1\n  b = 'x\n", "  a = '\\"}) {
+    EXPECT_EQ(LinesOf(text), Lines{}) << text;
+  }
+}
+
+TEST(Bindings, OfHostileTextTakeNoLongerThanOfOther) {
+  std::string many("  ");
+  while (many.size() < size_t{1} << 20) many += "for:a=else:";
+  EXPECT_LE(LinesOf(many).size(), 3);
+  many = "  a";
+  while (many.size() < size_t{1} << 20) many += "=a";
+  EXPECT_EQ(LinesOf(many), (Lines{{"a", 0}}));
 }
 
 }  // namespace

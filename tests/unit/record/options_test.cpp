@@ -182,6 +182,8 @@ TEST(Options, Refusals) {
   EXPECT_EQ(Bad({""}), "no program to record");
   EXPECT_EQ(Bad({"--bogus", "app"}), "unknown option: --bogus");
   EXPECT_EQ(Bad({"-p"}), "--pid needs a value");
+  EXPECT_EQ(Bad({"--gpu-metrics=x", "app"}), "--gpu-metrics takes no value");
+  EXPECT_EQ(Bad({"--gpu-sample-period", "x", "app"}), "--gpu-sample-period: 'x' is no valid value");
   EXPECT_EQ(Bad({"--check", "app"}), "--check takes no program");
   EXPECT_NE(Bad({"-F", "0", "app"}), "accepted");
   EXPECT_NE(Bad({"-F", "100001", "app"}), "accepted");

@@ -365,6 +365,28 @@ Status DeepPythonStack(CaptureWriter& writer, uint32_t events) {
   return maker.Finish();
 }
 
+// One text of a compiler's comments, as lines of ever other places of a file.
+Status FusedCallsOfOneText(CaptureWriter& writer, uint32_t events) {
+  Maker maker(writer, events);
+  PutGpu(maker);
+  std::string text;
+  while (text.size() < size_t{48} << 10) text += " # Source Nodes: [a], [b]\n k.run()\n";
+  constexpr std::string_view kPath = "/app/f.py";
+  maker.Put(PythonCode{.code = 1,
+                       .name = maker.Text("f"),
+                       .path = maker.Text(kPath),
+                       .first_line = 2,
+                       .line_table = {},
+                       .version = 3 << 8 | 12});
+  for (uint32_t i = 0; i < events / 4; ++i) {
+    maker.Put(SourceText{.path = maker.Text(kPath), .first_line = i, .text = maker.Text(text)});
+    std::vector<Frame> python(kDepth, {FrameKind::kPython, PythonFrame{.code = 1}.Bits()});
+    python.front().address = PythonFrame{.code = 1, .offset = 2 * i}.Bits();
+    PutCall(maker, i + 1, maker.Stack(UserFrames(1)), maker.Stack(python));
+  }
+  return maker.Finish();
+}
+
 // One name of a mebibyte, of very many pieces of code.
 Status HugeName(CaptureWriter& writer, uint32_t events) {
   Maker maker(writer, events);
@@ -629,6 +651,7 @@ constexpr HostileCapture kCaptures[] = {
     {"overlapping_work", OverlappingWork},
     {"nested_ranges", NestedRanges},
     {"deep_python_stack", DeepPythonStack},
+    {"fused_calls_of_one_text", FusedCallsOfOneText},
     {"huge_name", HugeName},
     {"many_names", ManyNames},
     {"name_of_brackets", NameOfBrackets},

@@ -125,34 +125,38 @@ TEST_F(PythonStacksTest, LinesAndOffsets) {
   EXPECT_EQ(Folded({.places = {.lines = true}}), expected);
 }
 
-// A line of the model for each variable that one line alone gives a value.
+// A line of the model for each variable that one line alone assigns, and no other.
 TEST_F(PythonStacksTest, CompiledCallsShowLinesOfTheModel) {
   constexpr std::string_view kGenerated = "/tmp/torchinductor_me/ab/cab.py";
+  constexpr std::string_view kInstalled = "/lib/python3/site-packages/torch/_dynamo/eval_frame.py";
   const auto add_text = [&](std::string_view path, uint32_t first_line, std::string_view text) {
     builder_.events.source_texts.push_back(SourceText{
         .path = builder_.Text(path), .first_line = first_line, .text = builder_.Text(text)});
   };
   Code(3, "Runner.call", kGenerated, 250);
-  Code(4, "inner", "/lib/python3/site-packages/torch/_dynamo/eval_frame.py", 5);
+  Code(4, "inner", kInstalled, 5);
+  Code(5, "other", "/app/part.py", 5);
   // Longer than what is shown of a name.
   add_text(kGenerated, 200,
            std::string(20'000, '#') + std::string(49, '\n') +
-               "    # Topologically Sorted Source Nodes: [gate_3, twice, mul], Original ATen: "
-               "[aten.silu, aten.mul]\n    kernel.run(buf0)\n");
-  add_text("/app/model.py", 100,
-           "    gate = silu(x); \n    twice = 1\n    twice = 2\ngate = 3\n");
-  add_text("/app/model.py", 100, "    gate = silu(x); \n");  // of another part
-  add_text("/app/other.py", 1, "    mul = 1\n");            // nothing compiled is called there
-  const StackId python = builder_.PythonStack({{.code = kMain, .is_entry = true},
-                                               {.code = kForward},
-                                               {.code = 4},
-                                               {.code = 3}});
+               "    # Topologically Sorted Source Nodes: [gate, twice, gate_1, mul, other, part], "
+               "Original ATen: [aten.silu, aten.mul]\n    kernel.run(buf0)\n");
+  add_text("/app/model.py", 1, "def f():\n    gate = silu(x); \n    mul = 1\n    twice = 1\n");
+  add_text("/app/model.py", 1, "def f():\n    gate = silu(x); \n");  // a part of it
+  add_text("/app/model.py", 5, "    twice = 2\ngate = 3\n");
+  add_text("/app/other.py", 1, "    other = 1\n");  // nothing compiled is called there
+  add_text("/app/part.py", 2, "    part = 1\n");    // not the whole file
+  const StackId python = builder_.PythonStack(
+      {{.code = kMain, .is_entry = true}, {.code = kForward}, {.code = 4}, {.code = 3}});
+  const StackId in_part =
+      builder_.PythonStack({{.code = kMain, .is_entry = true}, {.code = 5}, {.code = 3}});
   builder_.Launch(1, 1, 10, 100, 100, NativeStack()).python_stack = python;
+  builder_.Launch(1, 2, 11, 100, 100, NativeStack()).python_stack = in_part;
   Sample(NativeStack(), python);
   EXPECT_EQ(Folded({.python = PythonView::kOnly}),
             (Lines{{"python3;train.py:main;model.py:Linear.forward;eval_frame.py:inner;"
-                    "cab.py:Runner.call;[fused] gate_3, twice, mul: silu, mul;"
-                    "[fused] model.py:100 gate = silu(x):",
+                    "cab.py:Runner.call;[fused] gate, twice, gate_1, mul, other, part: silu, mul;"
+                    "[fused] model.py:2 gate = silu(x):",
                     1}}));
 }
 
