@@ -188,7 +188,8 @@ class Binder {
     const auto [known, is_new] = bindings_.try_emplace(token.text, Binding{token.line, is_plain});
     if (!is_new) known->second.is_sole = false;
   }
-  // Names that stand alone: "a" and "b" of "a, (b, c.d, e[0])".
+  // Names that stand alone: "a" and "b" of "a, (b, c.d, e[0])". A name within an index counts too,
+  // which at most hides a line.
   void BindAll(std::span<const Token> tokens) {
     for (size_t i = 0; i < tokens.size(); ++i) {
       const bool is_part = i > 0 && tokens[i - 1].text == ".";

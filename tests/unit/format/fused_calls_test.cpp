@@ -79,7 +79,7 @@ TEST(Bindings, OfOneStatement) {
 TEST(Bindings, OfSeveralOrOtherStatementsHaveNoLine) {
   EXPECT_EQ(LinesOf("  a = 1\n  a = 2\n"), (Lines{{"a", 0}}));
   EXPECT_EQ(LinesOf("  a = b = 2\n"), (Lines{{"a", 0}, {"b", 0}}));
-  EXPECT_EQ(LinesOf("  a, (b, c.d), *e = x\n  f[g].h = 1\n"),
+  EXPECT_EQ(LinesOf("  a, (b, c.d), *e = x\n  f.g[0] = 1\n"),
             (Lines{{"a", 0}, {"b", 0}, {"e", 0}}));
   EXPECT_EQ(LinesOf("  for a, b in f(c): d = 1\n  with e as g: pass\n"),
             (Lines{{"a", 0}, {"b", 0}, {"d", 1}, {"g", 0}}));
