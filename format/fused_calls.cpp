@@ -201,8 +201,9 @@ class Binder {
     const std::span<const Token> head = tokens.first(FindTop(tokens, ":"));
     const bool is_async = head.size() > 1 && head[0].text == "async";
     const std::span<const Token> loop = is_async ? head.subspan(1) : head;
-    if (!loop.empty() && loop[0].text == "for")
+    if (!loop.empty() && loop[0].text == "for") {
       BindAll(loop.subspan(1).first(FindTop(loop.subspan(1), "in")));
+    }
     return tokens.subspan(std::min(head.size() + 1, tokens.size()));
   }
   void AddAssignment(std::span<const Token> tokens) {
