@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "format/base/split.h"
+
 namespace xpu {
 namespace {
 
@@ -231,26 +233,24 @@ std::vector<FusedCall> FusedCallsOf(std::string_view text, uint32_t first_line) 
   std::vector<FusedCall> calls;
   if (text.find(kNodes) == std::string_view::npos) return calls;
   FusedCall open;
-  uint32_t number = first_line;
-  for (size_t begin = 0; begin < text.size(); ++number) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = text.substr(begin, end - begin);
+  uint32_t next = first_line;
+  ForEachLine(text, [&](std::string_view line) {
+    const uint32_t number = next++;
     const std::string_view content = WithoutIndent(line);
-    begin = end + 1;
     // Those at the edge of the file stand above the kernels that it defines.
     const bool is_inside = content.size() < line.size();
     if (is_inside && content.starts_with('#') && content.find(kNodes) != std::string_view::npos) {
       open = {.first_line = number + 1,
               .nodes = NamesAfter(content, kNodes),
               .operators = NamesAfter(content, kOperators)};
-      continue;
+      return;
     }
-    if (open.first_line == 0) continue;
+    if (open.first_line == 0) return;
     if (number - open.first_line >= kMostLinesBetween) open = {};
-    if (open.first_line == 0 || !IsCall(content)) continue;
+    if (open.first_line == 0 || !IsCall(content)) return;
     open.last_line = number;
     calls.push_back(std::exchange(open, {}));
-  }
+  });
   return calls;
 }
 

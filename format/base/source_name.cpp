@@ -19,4 +19,11 @@ bool IsSourceName(std::string_view path) {
   });
 }
 
+bool IsInstalledPython(std::string_view path) {
+  return path.starts_with('<') ||
+         std::any_of(kInstalledPython.begin(), kInstalledPython.end(), [&](std::string_view place) {
+           return path.find(place) != std::string_view::npos;
+         });
+}
+
 }  // namespace xpu

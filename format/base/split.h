@@ -29,4 +29,14 @@ inline std::vector<std::string_view> SplitAtCommas(std::string_view text) {
   return items;
 }
 
+// Calls `take` with each line, without its line feed, also with empty ones.
+template <typename Take>
+void ForEachLine(std::string_view text, Take&& take) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    take(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
 }  // namespace xpu

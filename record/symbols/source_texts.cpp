@@ -1,7 +1,6 @@
 #include "record/symbols/source_texts.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <iterator>
 #include <optional>
@@ -66,15 +65,6 @@ void AddKernelLines(std::string_view text, std::set<uint32_t>& lines) {
     counted = at;
     lines.insert(line + kCommentLines);
   }
-}
-
-// Of a package that is installed: no model of the user's.
-bool IsInstalled(std::string_view path) {
-  constexpr std::array<std::string_view, 3> kPlaces = {"/site-packages/", "/dist-packages/",
-                                                       "/lib/python3"};
-  return std::any_of(kPlaces.begin(), kPlaces.end(), [path](std::string_view place) {
-    return path.find(place) != std::string_view::npos;
-  });
 }
 
 }  // namespace
@@ -319,7 +309,7 @@ void SourceTexts::AddCompiledFiles() {
   }
   if (names.empty()) return;
   for (auto& [path, file] : files_) {
-    if (file.lines.empty() || !path.ends_with(".py") || IsInstalled(path)) continue;
+    if (file.lines.empty() || !path.ends_with(".py") || IsInstalledPython(path)) continue;
     const auto bindings = BindingsOf(file.text);
     const bool assigns = std::any_of(bindings.begin(), bindings.end(), [&](const auto& binding) {
       return names.contains(binding.first);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "format/base/source_name.h"
 #include "format/base/text.h"
 #include "report/analysis/kernel_name.h"
 #include "report/stacks/python_frames.h"

@@ -1,26 +1,15 @@
 #include "report/query/source_lines.h"
 
-#include <algorithm>
-
 #include "format/base/file.h"
 #include "format/base/open_file.h"
 #include "format/base/source_name.h"
+#include "format/base/split.h"
 #include "report/model/source_parts.h"
 
 namespace xpu {
 namespace {
 
 constexpr uint64_t kLargestSource = uint64_t{16} << 20;
-
-// Calls `take` with each line, without its line feed.
-template <typename Take>
-void ForEachLine(std::string_view text, Take&& take) {
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    take(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-}
 
 }  // namespace
 

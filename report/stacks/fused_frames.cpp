@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "format/base/split.h"
 #include "format/base/text.h"
 
 namespace xpu {
@@ -126,11 +127,7 @@ void FusedFrames::FindDefinitions(std::span<const SourcePart> parts, const Paths
 
 void FusedFrames::AddDefinitions(std::string_view path, std::string_view text) {
   std::vector<std::string_view> lines;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  ForEachLine(text, [&](std::string_view line) { lines.push_back(line); });
   constexpr std::string_view kSpace = " \t\r";
   for (const auto& [variable, binding] : BindingsOf(text)) {
     if (binding.line > lines.size()) continue;

@@ -1,12 +1,12 @@
 #include "report/stacks/python_frames.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "format/base/source_name.h"
 #include "format/base/text.h"
 
 namespace xpu {
@@ -27,9 +27,6 @@ std::string_view FileOf(std::string_view path) {
   const size_t directory = path.rfind('/', slash - 1);
   return directory == std::string_view::npos ? path : path.substr(directory + 1);
 }
-
-constexpr std::array<std::string_view, 3> kInstalled = {"/site-packages/", "/dist-packages/",
-                                                        "/lib/python3"};
 
 }  // namespace
 
@@ -125,13 +122,6 @@ const PythonLines& PythonFrames::LinesOf(StringId line_table) {
   return lines_.emplace(line_table, PythonLines(model_.Bytes(line_table))).first->second;
 }
 
-bool IsInstalledPython(std::string_view path) {
-  return path.starts_with('<') ||
-         std::any_of(kInstalled.begin(), kInstalled.end(), [&](std::string_view place) {
-           return path.find(place) != std::string_view::npos;
-         });
-}
-
 bool IsPythonImport(const NamedFrame& frame) {
   return frame.origin == FrameOrigin::kPython && (frame.module.starts_with("<frozen importlib") ||
                                                   frame.module.ends_with("/importlib/__init__.py"));
@@ -139,7 +129,7 @@ bool IsPythonImport(const NamedFrame& frame) {
 
 std::string PythonModuleName(std::string_view path) {
   size_t begin = path.rfind('/') + 1;
-  for (const std::string_view place : kInstalled) {
+  for (const std::string_view place : kInstalledPython) {
     const size_t at = path.rfind(place);
     if (at == std::string_view::npos) continue;
     begin = at + place.size();

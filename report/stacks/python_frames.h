@@ -59,9 +59,6 @@ class PythonFrames {
   const FrameId cut_;
 };
 
-// Whose code a function of Python is, by the path of its file: of a package or the standard
-// library: not what a user who looks for a line of the program means.
-bool IsInstalledPython(std::string_view path);
 // Of the code that carries out an import statement.
 bool IsPythonImport(const NamedFrame& frame);
 // "torch._dynamo.eval_frame" of ".../site-packages/torch/_dynamo/eval_frame.py".

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/base/source_name.h"
 #include "format/base/text.h"
 #include "format/python_lines.h"
 #include "report/analysis/call_paths.h"

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "format/base/source_name.h"
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/call_tree.h"

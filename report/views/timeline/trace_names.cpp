@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "format/base/source_name.h"
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/gpu_names.h"
