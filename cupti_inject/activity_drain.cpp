@@ -2,12 +2,23 @@
 
 #include <cstring>
 
+#include "cupti_inject/cupti_records.h"
 #include "cupti_inject/record_pointers.h"
 
 namespace xpu::inject {
 namespace {
 
 constexpr uint64_t kWaitStepNs = 500'000;
+
+bool IsNode(const uint8_t* record, size_t bytes) {
+  uint32_t kind = 0;
+  uint64_t node = 0;
+  constexpr size_t kOffset = offsetof(cupti::Kernel, graph_node_id);
+  if (bytes < kOffset + sizeof(node)) return false;
+  std::memcpy(&kind, record, sizeof(kind));
+  std::memcpy(&node, record + kOffset, sizeof(node));
+  return kind == cupti::kKindConcurrentKernel && node != 0;
+}
 
 }  // namespace
 
@@ -41,7 +52,15 @@ void ActivityDrain::Drain(uint8_t* buffer, size_t valid_bytes, bool may_wait) {
   if (result != cupti::kErrorMaxLimitReached) ring_->Count(wire::kCounterCuptiErrors);
 }
 
+void ActivityDrain::SendOwn(uint8_t* record, size_t bytes) {
+  const Locked locked(lock_);
+  may_wait_ = true;
+  patience_ns_ = kPatienceNs;
+  SendRecord(record, bytes);
+}
+
 void ActivityDrain::SendRecord(uint8_t* record, size_t bytes) {
+  if (IsNode(record, bytes)) has_nodes_.store(true, std::memory_order_relaxed);
   if (!gate_->Keeps(record, bytes)) return;
   wire::ActivityMessage message{};
   message.name_id = TakeName(record, bytes);

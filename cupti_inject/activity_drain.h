@@ -1,6 +1,7 @@
 // From a buffer that CUPTI has completed to messages in the ring.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -25,6 +26,10 @@ class ActivityDrain {
   // Sends every record of `buffer` that the gate keeps. `may_wait`: this thread is not inside a
   // call of the program.
   void Drain(uint8_t* buffer, size_t valid_bytes, bool may_wait);
+  // One record that CUPTI does not make; its name is copied.
+  void SendOwn(uint8_t* record, size_t bytes);
+  // Whether a kernel of a graph was among them.
+  bool has_nodes() const { return has_nodes_.load(std::memory_order_relaxed); }
 
  private:
   void SendRecord(uint8_t* record, size_t bytes);
@@ -42,6 +47,7 @@ class ActivityDrain {
   bool may_wait_ = false;     // in this buffer
   uint64_t patience_ns_ = 0;  // what is left of it for this buffer
   uint32_t stalled_heartbeat_ = 0;
+  std::atomic<bool> has_nodes_{false};
   bool stalled_ = false;  // the recorder did not move when we waited last
 };
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cupti_inject/attach_request.h"
+#include "cupti_inject/devices.h"
 #include "cupti_inject/flusher.h"
 #include "cupti_inject/nvtx_copies.h"
 #include "cupti_inject/session.h"
@@ -25,6 +26,7 @@ constexpr uint64_t kStateStepNs = 500'000;
 constexpr uint64_t kHandshakePatienceNs = 5'000'000'000;
 constexpr uint64_t kTablesWaitNs = 2'000'000'000;
 constexpr uint64_t kPythonWaitNs = 2'000'000'000;
+constexpr uint64_t kReplaysReturnNs = 50'000'000;
 
 // The recorder's memory in the program, until the library has what it needs of it.
 class Area {
@@ -110,9 +112,27 @@ void NoteNvtx(Injection& self) {
   SendDetail(self, wire::DetailKind::kNote, 0, text);
 }
 
+void OpenIntervals(Injection& self) {
+  if (!self.intervals.Open(&self.ring, &self.cupti)) {
+    return SendDetail(self, wire::DetailKind::kNote, 0,
+                      "replays of graphs are recorded by nodes: this CUDA driver has no functions "
+                      "to time them by events");
+  }
+  self.gate.Shut();
+}
+
+// Launches of graphs that were under way when their callbacks were switched on have returned by
+// then: their nodes are not to be recorded.
+void StartIntervals(Injection& self) {
+  SleepNs(kReplaysReturnNs);
+  self.intervals.Start();
+  self.gate.Unshut();
+}
+
 void RecordAttached(Injection& self, const WakeDescriptor& peer, const char* cupti_library) {
   // GRAPH_TRACE, enabled late, crashes libcupti at the next replay of an older graph. A copy of
   // NVTX that found no tool at its first call never asks again.
+  const bool wants_intervals = (self.settings & wire::kSettingGraphNodes) == 0;
   self.settings |= wire::kSettingGraphNodes;
   self.settings &= ~wire::kSettingNvtx;
   OpenStacks(self, peer);
@@ -120,10 +140,13 @@ void RecordAttached(Injection& self, const WakeDescriptor& peer, const char* cup
   // It was created before anybody could tell us. Without one, CUPTI has no clock yet.
   self.context_exists.store(true, std::memory_order_release);
   char reason[1024] = "";
+  if (wants_intervals) OpenIntervals(self);
   // Before CUPTI can call back.
   Activate(self);
   if (!SetUpCupti(self, cupti_library, reason, sizeof(reason))) return StayDormant(self, reason);
+  if (self.intervals.is_open()) StartIntervals(self);
   HandleExit();
+  SendDevices(self);
   NoteNvtx(self);
   self.stacks.Refresh();  // with CUPTI's code
   FollowTorchAllocator(self);

@@ -6,6 +6,7 @@
 
 #include "cupti_inject/graph_nodes.h"
 #include "cupti_inject/injection.h"
+#include "cupti_inject/leaving.h"
 #include "cupti_inject/thread_state.h"
 
 namespace xpu::inject {
@@ -76,6 +77,20 @@ bool UpdatedGraph(const Injection& self, const cupti::CallbackData& data, uint32
          data.return_value != nullptr && *static_cast<const int32_t*>(data.return_value) == 0;
 }
 
+void OnGraphLaunch(Injection& self, ThreadState& thread, const cupti::CallbackData& data,
+                   uint32_t callback_id) {
+  NoteGraphThread(thread);
+  if (!self.intervals.is_open()) return;
+  const bool per_thread = callback_id == self.graph_launch_ids[1];
+  if (data.site == cupti::kSiteEnter) {
+    const TrackedCall* call = thread.tracker.Current();
+    self.intervals.Begin(data, per_thread, call != nullptr && call->is_recorded, &thread.replay);
+  } else if (data.site == cupti::kSiteExit) {
+    self.intervals.End(data, per_thread, &thread.replay);
+    if (self.intervals.has_pending()) WakeIdleFlusher(self);
+  }
+}
+
 void OnExit(Injection& self, ThreadState& thread, const cupti::CallbackData& data, uint32_t key) {
   TrackedCall call;
   if (!thread.tracker.Exit(data.correlation_id, key, &call)) return;
@@ -138,6 +153,12 @@ void OnResource(Injection& self, ThreadState& thread, uint32_t callback_id, cons
     self.flusher_wake.Notify();
     return;
   }
+  if (callback_id == cupti::kResourceContextDestroyStarting) {
+    if (self.intervals.is_open()) {
+      self.intervals.OnContextDestroyed(static_cast<const cupti::ResourceData*>(data)->context);
+    }
+    return;
+  }
   const void* graph = static_cast<const cupti::ResourceData*>(data)->descriptor;
   if (graph == nullptr) return;
   RecordAfterAll(self, thread, caller);
@@ -145,14 +166,20 @@ void OnResource(Injection& self, ThreadState& thread, uint32_t callback_id, cons
 }
 
 // While our own thread waits in LeaveCupti: CUPTI may be finalized at the end of a call; of a
-// driver call inside a runtime call, at the end of that one.
+// driver call inside a runtime call, at the end of that one. Of a program that replays graphs, by
+// the thread that does.
 void LeaveAtEndOfCall(Injection& self, ThreadState& thread, const cupti::CallbackData& data,
                       uint32_t key) {
   if (thread.session != self.number) thread.BeginSession(self.number);
-  if (data.site == cupti::kSiteEnter) thread.tracker.Enter(data.correlation_id, key);
+  if (data.site == cupti::kSiteEnter) {
+    self.gate.Admit(data.correlation_id);
+    thread.tracker.Enter(data.correlation_id, key);
+  }
   if (data.site != cupti::kSiteExit) return;
   TrackedCall call;
   if (!thread.tracker.Exit(data.correlation_id, key, &call)) return;
+  const uint32_t graph_thread = g_process.graph_thread.load();
+  if (graph_thread != 0 && graph_thread != CurrentTid(thread)) return;
   Leaving leaving = Leaving::kWanted;
   if (!self.leaving.compare_exchange_strong(leaving, Leaving::kBegun)) return;
   const int saved_errno = errno;
@@ -175,6 +202,7 @@ __attribute__((noinline)) void OnCallback(void* user_data, uint32_t domain, uint
   if (mark != self.mark.load(std::memory_order_relaxed)) [[unlikely]] {
     const bool is_call = domain == cupti::kDomainDriver || domain == cupti::kDomainRuntime;
     if (is_call && mark == self.number && self.leaving.load() == Leaving::kWanted) {
+      if (IsOneOf(self.graph_launch_ids, domain, callback_id)) NoteGraphThread(thread);
       LeaveAtEndOfCall(self, thread, *static_cast<const cupti::CallbackData*>(data), key);
     }
     return;
@@ -190,12 +218,12 @@ __attribute__((noinline)) void OnCallback(void* user_data, uint32_t domain, uint
   const auto& call = *static_cast<const cupti::CallbackData*>(data);
   if (self.profiler_starts.Has(domain, callback_id)) return self.gate.SetProfiler(true);
   if (self.profiler_stops.Has(domain, callback_id)) return self.gate.SetProfiler(false);
+  const bool launches_graph = IsOneOf(self.graph_launch_ids, domain, callback_id);
   if (call.site == cupti::kSiteEnter) {
     OnEnter(self, thread, call.correlation_id, key, CallerRegisters());
+    if (launches_graph) OnGraphLaunch(self, thread, call, callback_id);
   } else if (call.site == cupti::kSiteExit) {
-    if (IsOneOf(self.graph_launch_ids, domain, callback_id)) {
-      g_process.has_recorded_nodes.store(true, std::memory_order_relaxed);
-    }
+    if (launches_graph) OnGraphLaunch(self, thread, call, callback_id);
     if (UpdatedGraph(self, call, domain, callback_id)) {
       RecordAfterAll(self, thread, CallerRegisters());
       OnGraphUpdated(self, *static_cast<const cupti::GraphExecUpdateParameters*>(call.parameters));
@@ -236,7 +264,11 @@ void OnBufferCompleted(void* context, uint32_t stream_id, uint8_t* buffer, size_
     const bool inside_call = IsInsideCall(self, t_thread);
     self.drain.Drain(buffer, valid_size, !inside_call);
     size_t dropped = 0;
-    if (self.cupti.get_dropped(context, stream_id, &dropped) == cupti::kSuccess && dropped > 0) {
+    const bool is_known =
+        self.cupti.get_dropped(context, stream_id, &dropped) == cupti::kSuccess && dropped > 0;
+    // What CUPTI drops of work that is not recorded is no loss: after an attach, what was under way
+    // when records were switched on, and at the end, what is under way when they are switched off.
+    if (is_known && self.gate.is_on()) {
       self.ring.Count(wire::kCounterCuptiDropped, dropped);
     }
   }

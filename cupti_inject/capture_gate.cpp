@@ -114,7 +114,12 @@ bool CaptureGate::Keeps(const uint8_t* record, size_t bytes) {
     earlier_.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
-  return correlation_id == 0 ? is_on() : calls_.IsRecorded(correlation_id, is_on());
+  if (correlation_id == 0) return is_on();
+  const bool is_recorded = calls_.IsRecorded(correlation_id, is_on());
+  if (!is_recorded && IsWork(kind) && is_shut_.load(std::memory_order_relaxed)) {
+    has_later_.store(true, std::memory_order_relaxed);
+  }
+  return is_recorded;
 }
 
 void CaptureGate::Tell(bool is_open) {

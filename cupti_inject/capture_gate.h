@@ -47,8 +47,11 @@ class CaptureGate {
   // the program has run already, and will go on.
   void Open(const wire::RingHeader* header, RingProducer* ring, bool attached = false);
   void Close() { calls_.Close(); }
-  // After an attach: nothing that begins from now on is recorded.
+  // After an attach: nothing that begins from now on is recorded, until it is unshut.
   void Shut() { is_shut_.store(true, std::memory_order_seq_cst); }
+  void Unshut() { is_shut_.store(false, std::memory_order_seq_cst); }
+  // Work that began after that has ended, and was left out.
+  bool has_later() const { return has_later_.load(std::memory_order_relaxed); }
   // After an attach, some time after it: the calls that were under way then have ended. Until now
   // what comes from a call that nobody saw begin is not of this recording.
   void Settle() { is_settled_.store(true, std::memory_order_relaxed); }
@@ -116,6 +119,7 @@ class CaptureGate {
   std::atomic<bool> is_settled_{false};
   std::atomic<uint32_t> newest_{0};  // call that was noted before it was settled
   std::atomic<uint64_t> earlier_{0};
+  std::atomic<bool> has_later_{false};
   char range_[wire::kCaptureRangeBytes] =
       {};          // our own copy: the header is the recorder's to write
   TextView name_;  // empty: none of NVTX opens the gate

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include "cupti_inject/cuda_driver.h"
 #include "cupti_inject/cupti_places.h"
 #include "cupti_inject/cupti_versions.h"
 
@@ -200,13 +201,12 @@ void ReadPath(void* handle, LoadedCupti* cupti) {
 }  // namespace
 
 uint32_t DriverVersion() {
-  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  void* driver = LoadedDriver();
   if (driver == nullptr) return 0;
   using GetVersion = int (*)(int*);
   const auto get_version = reinterpret_cast<GetVersion>(dlsym(driver, "cuDriverGetVersion"));
   int version = 0;
   if (get_version == nullptr || get_version(&version) != 0 || version < 0) version = 0;
-  dlclose(driver);
   return static_cast<uint32_t>(version);
 }
 

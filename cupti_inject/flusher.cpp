@@ -27,6 +27,8 @@ constexpr uint64_t kClockPeriodNs = 1'000'000'000;
 constexpr uint64_t kLookForEndNs = 50'000'000;
 constexpr uint64_t kRestPatienceNs = 1'000'000'000;
 constexpr uint64_t kRestStepNs = 10'000'000;
+// Work of other streams, once some has ended that was launched after all of it.
+constexpr uint64_t kOtherStreamsNs = 50'000'000;
 // By then calls that an attach found under way have ended, but for those that wait for the GPU.
 constexpr uint64_t kSettledAfterNs = 1'000'000'000;
 // For calls that are recorded and have not returned, at the end of a session.
@@ -83,19 +85,35 @@ class Flusher {
     return abandoned_ ? wire::State::kAbandoned : wire::State::kFinished;
   }
 
-  // Nothing new comes; what runs yet may end in a moment, and keeps its times then. True: all of it
-  // has ended.
+  // Nothing new comes but what the gate leaves out, of kinds that are still on; what runs yet may
+  // end in a moment, and keeps its times then. True: all of it has ended.
   bool FetchTheRest() {
-    const uint64_t deadline_ns = MonotonicNs() + kRestPatienceNs;
+    uint64_t deadline_ns = MonotonicNs() + kRestPatienceNs;
+    bool has_later = false;
     while (self_.pool.outstanding() > 0 && MonotonicNs() < deadline_ns &&
            !self_.stop.load(std::memory_order_acquire)) {
       if (self_.cupti.flush_all(0) != cupti::kSuccess) return false;
+      if (self_.gate.has_later() && !has_later) {
+        has_later = true;
+        deadline_ns = MonotonicNs() + kOtherStreamsNs;
+      }
       if (self_.pool.outstanding() > 0) SleepNs(kRestStepNs);
     }
+    CollectReplays(deadline_ns);
     return self_.pool.outstanding() == 0;
   }
 
  private:
+  void CollectReplays(uint64_t deadline_ns) {
+    if (!self_.intervals.is_open()) return;
+    self_.intervals.Collect();
+    while (self_.intervals.has_pending() && MonotonicNs() < deadline_ns &&
+           !self_.stop.load(std::memory_order_acquire)) {
+      SleepNs(kRestStepNs);
+      self_.intervals.Collect();
+    }
+  }
+
   bool Ending() const {
     return self_.stop.load(std::memory_order_acquire) || self_.ring.closed() || self_.gate.ends() ||
            abandoned_;
@@ -133,6 +151,7 @@ class Flusher {
     if (now_ns >= next_clock_ns_ && SendClockPair(self_)) next_clock_ns_ = now_ns + kClockPeriodNs;
     if (now_ns >= next_flush_ns_) Flush(now_ns);
     if (now_ns >= next_samples_ns_) FetchSamples();
+    if (self_.intervals.has_pending()) self_.intervals.Collect();
     if (now_ns - began_ns_ > kSettledAfterNs) self_.gate.Settle();
     return WhenIdle(next_flush_ns_ - now_ns);
   }
@@ -159,10 +178,12 @@ class Flusher {
   uint64_t WhenIdle(uint64_t otherwise) {
     if (has_samples_) return otherwise == kForever ? kSamplesPeriodNs : otherwise;
     self_.flusher_idle.store(true, std::memory_order_seq_cst);
-    idle_ = otherwise == kForever || self_.pool.outstanding() == 0;
+    const bool has_replays = self_.intervals.has_pending();
+    idle_ = !has_replays && (otherwise == kForever || self_.pool.outstanding() == 0);
     if (idle_) return kForever;
     self_.flusher_idle.store(false, std::memory_order_relaxed);
-    return otherwise;
+    constexpr uint64_t kPeriodNs = GraphIntervals::kCollectPeriodNs;
+    return has_replays && otherwise > kPeriodNs ? kPeriodNs : otherwise;
   }
 
   Injection& self_;
@@ -248,6 +269,15 @@ void NoteEarlierWork(Injection& self) {
   SendDetail(self, wire::DetailKind::kNote, 0, text);
 }
 
+void NoteIntervals(Injection& self) {
+  if (!self.intervals.is_open()) return;
+  char text[160];
+  std::snprintf(text, sizeof(text),
+                "replays of graphs are timed by events around them, to within %" PRIu64 " ns",
+                self.intervals.error_ns());
+  SendDetail(self, wire::DetailKind::kNote, 0, text);
+}
+
 }  // namespace
 
 void RunAttached(Injection& self, const WakeDescriptor& peer) {
@@ -255,10 +285,12 @@ void RunAttached(Injection& self, const WakeDescriptor& peer) {
   const wire::State state = flusher.Run();
   self.gate.Shut();
   WaitForRecordedCalls(self);
-  DisableActivities(self);
+  if (self.intervals.is_open()) self.intervals.Stop();
+  if (!KeepsKindsOn(self)) DisableActivities(self);
   const bool is_idle = flusher.FetchTheRest();
   FlushLast(self);
   NoteEarlierWork(self);
+  NoteIntervals(self);
   self.ring.SetState(state);
   LeaveCupti(self, is_idle);
   SetFinished(self);

@@ -20,6 +20,7 @@
 #include "cupti_inject/buffers.h"
 #include "cupti_inject/capture_gate.h"
 #include "cupti_inject/cupti_loader.h"
+#include "cupti_inject/graph_intervals.h"
 #include "cupti_inject/handshake.h"
 #include "cupti_inject/instantiated_nodes.h"
 #include "cupti_inject/launch_stacks.h"
@@ -45,6 +46,8 @@ struct Nvtx {
   std::atomic<uint64_t> next_schema{0};
 };
 
+inline constexpr uint32_t kSeveralThreads = UINT32_MAX;
+
 // What sessions have in common. Plain data: a forked child has a copy.
 struct Process {
   std::atomic<bool> started{false};                       // InitializeInjection was called
@@ -56,9 +59,10 @@ struct Process {
   // Our end of the connection with a recorder that has attached, plus 1. All of this begins as
   // zeros: it takes no room in the library's file.
   std::atomic<int> peer_plus_1{0};
-  // The nodes of a CUDA graph have been recorded in some session: see LeaveCupti.
-  std::atomic<bool> has_recorded_nodes{false};
-  bool has_fork_handler = false;  // of whose turn it is
+  // The thread that was seen to replay CUDA graphs, in all sessions: see LeaveCupti.
+  std::atomic<uint32_t> graph_thread{0};  // 0: none; kSeveralThreads
+  std::atomic<bool> keeps_cupti{false};   // for good
+  bool has_fork_handler = false;          // of whose turn it is
   bool has_exit_handler = false;
   Presence presence;
   Nvtx nvtx;  // its copies in the program connect once
@@ -101,7 +105,8 @@ struct Injection {        // NOLINT(clang-analyzer-optin.performance.Padding): o
   InstantiatedNodes instantiated;
   BufferPool pool;
   ActivityDrain drain;
-  PcSampling sampling;  // open where the recorder wants it
+  GraphIntervals intervals;  // open after an attach that wants them
+  PcSampling sampling;       // open where the recorder wants it
 
   // What the flusher waits for, and what others wait for it.
   Signal flusher_wake;

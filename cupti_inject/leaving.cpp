@@ -26,16 +26,35 @@ Leaving WaitForEndOfCall(Injection& self, uint64_t patience_ns) {
   }
 }
 
+bool MayFinalize(const Injection& self) {
+  // A program that has graphs looks like any other when a session begins.
+  const bool has_stray_nodes = self.intervals.is_open() && self.drain.has_nodes();
+  return self.cupti.finalize != nullptr && !g_process.keeps_cupti.load() && !has_stray_nodes &&
+         g_process.graph_thread.load() != kSeveralThreads &&
+         cupti::CudaVersionOfCupti(self.cupti_version) >= cupti::kFirstToFinalizeWithGraphs;
+}
+
+void KeepCupti(const Injection& self) {
+  if (g_process.graph_thread.load() != 0) g_process.keeps_cupti.store(true);
+  TearDownCupti(self);
+}
+
 }  // namespace
 
+void NoteGraphThread(ThreadState& thread) {
+  const uint32_t tid = CurrentTid(thread);
+  uint32_t known = g_process.graph_thread.load(std::memory_order_relaxed);
+  if (known == tid || known == kSeveralThreads) return;
+  if (known == 0 && g_process.graph_thread.compare_exchange_strong(known, tid)) return;
+  g_process.graph_thread.store(kSeveralThreads);
+}
+
+bool KeepsKindsOn(const Injection& self) {
+  return g_process.graph_thread.load() != 0 && !self.intervals.is_open() && MayFinalize(self);
+}
+
 void LeaveCupti(Injection& self, bool is_idle) {
-  // A program that has graphs looks like any other when a session begins.
-  const bool may_crash =
-      cupti::CudaVersionOfCupti(self.cupti_version) < cupti::kFirstToFinalizeWithGraphs;
-  if (self.cupti.finalize == nullptr || g_process.has_recorded_nodes.load() || may_crash) {
-    TearDownCupti(self);
-    return;
-  }
+  if (!MayFinalize(self)) return KeepCupti(self);
   self.leaving.store(Leaving::kWanted);
   self.mark.store(0);
   Leaving leaving = WaitForEndOfCall(self, kCallPatienceNs);
@@ -45,10 +64,11 @@ void LeaveCupti(Injection& self, bool is_idle) {
     leaving = WaitForEndOfCall(self, kForever / 2);
   }
   if (leaving == Leaving::kDone) return;
-  TearDownCupti(self);
+  KeepCupti(self);
   // At exit it finalizes itself. While the device works it stays initialized, which costs the
   // program a little and endangers nothing.
-  if (!is_idle || leaving == Leaving::kFailed || self.stop.load()) return;
+  if (g_process.keeps_cupti.load() || !is_idle || leaving == Leaving::kFailed || self.stop.load())
+    return;
   if (self.cupti.finalize() == cupti::kSuccess) self.leaving.store(Leaving::kDone);
 }
 

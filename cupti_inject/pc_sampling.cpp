@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "cupti_inject/cuda_driver.h"
 #include "cupti_inject/zeroed_memory.h"
 
 namespace xpu::inject {
@@ -139,13 +140,12 @@ void PcSampling::OnContextCreated(void* handle) {
 const char* PcSampling::Claim(const Context& context) {
   constexpr const char* kNoAnswer = "the recorder did not say whether its GPU is free";
   wire::GpuClaimMessage message{};
-  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  void* driver = LoadedDriver();
   if (driver == nullptr) return "the driver is not there";
   using GetUuid = int (*)(void* uuid, int device);
   const auto get_uuid = reinterpret_cast<GetUuid>(dlsym(driver, "cuDeviceGetUuid"));
   const bool is_known =
       get_uuid != nullptr && get_uuid(message.uuid, static_cast<int>(context.device)) == 0;
-  dlclose(driver);
   message.number = ++claims_;
   if (!is_known) return "the driver does not name its GPU";
   if (!ring_->Send(wire::MessageKind::kGpuClaim, message)) return kNoAnswer;

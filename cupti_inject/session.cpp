@@ -146,6 +146,7 @@ void EndSession(Injection& self) {
   self.stacks.Close();
   self.drain.Close();
   self.sampling.Close();
+  self.intervals.Close();
   self.instantiated.Close();
   self.pool.Close(self.leaving.load() == Leaving::kDone);
   self.gate.Close();

@@ -103,6 +103,7 @@ bool EnableActivities(Injection& self, char* reason, size_t reason_size) {
   const bool graph_nodes = (self.settings & wire::kSettingGraphNodes) != 0;
   for (const Kind& kind : kKinds) {
     if (kind.kind == cupti::kKindGraphTrace && graph_nodes) continue;
+    if (self.intervals.is_open() && GraphIntervals::IsOffDuringReplays(kind.kind)) continue;
     char what[64];
     std::snprintf(what, sizeof(what), "%s records", kind.name);
     if (Try(self, what, cupti.enable_kind(kind.kind))) ++enabled;
@@ -218,6 +219,11 @@ bool SetUpCupti(Injection& self, const char* chosen_cupti, char* reason, size_t 
                "this CUPTI does not tell who makes nodes of graphs");
   }
   OpenSampling(self);
+  if (self.intervals.is_open()) {
+    Try(self, "callbacks of contexts that go",
+        self.cupti.enable_callback(1, self.subscriber, cupti::kDomainResource,
+                                   cupti::kResourceContextDestroyStarting));
+  }
   if (!Try(self, "context callbacks",
            self.cupti.enable_callback(1, self.subscriber, cupti::kDomainResource,
                                       cupti::kResourceContextCreated))) {

@@ -53,6 +53,7 @@ struct ThreadState {
   RangeLevels ranges;
   OpenCapture capture;
   uint32_t tid;            // 0: not asked yet
+  uint32_t replay;         // of GraphIntervals
   uint32_t wait_delay_ns;  // of the wait that it is in, from the call on: our own work
   ThreadSlot* slot;        // nullptr: it has none yet
   uint32_t session;        // that this is of (Injection::number): a later one begins anew
@@ -64,6 +65,7 @@ struct ThreadState {
     starting = {};
     stack = {};
     wait_delay_ns = 0;
+    replay = 0;
     session = number;
   }
 };

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include <dlfcn.h>
+#include "cupti_inject/cuda_driver.h"
 
 namespace xpu::inject {
 namespace {
@@ -19,8 +19,6 @@ constexpr Prefix kPrefixes[] = {
 };
 constexpr char kOfAnyContext[] = "CtxSynchronize_v2";  // before it: of the current one
 constexpr uint32_t kNone = UINT32_MAX;                 // CUPTI_SYNCHRONIZATION_INVALID_VALUE
-// Handles up to here are no addresses: the default streams.
-constexpr uintptr_t kLastStreamByNumber = 2;
 
 bool Begins(const char* name, const char* prefix) {
   return std::strncmp(name, prefix, std::strlen(prefix)) == 0;
@@ -48,19 +46,16 @@ void WaitCalls::Add(uint32_t domain, uint32_t id, const char* name) {
 }
 
 WaitDescriber::StreamContext WaitDescriber::FindStreamContext() {
-  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  void* driver = LoadedDriver();
   if (driver == nullptr) return nullptr;
-  const auto found = reinterpret_cast<StreamContext>(dlsym(driver, "cuStreamGetCtx"));
-  dlclose(driver);  // the program holds it
-  return found;
+  return reinterpret_cast<StreamContext>(dlsym(driver, "cuStreamGetCtx"));
 }
 
 // `*context`: the current one at first, then that of the stream, which may be another.
 uint32_t WaitDescriber::StreamId(void* stream, bool per_thread, void** context) const {
   void* owner = nullptr;
-  const bool is_handle = reinterpret_cast<uintptr_t>(stream) > kLastStreamByNumber;
-  if (is_handle && stream_context_ != nullptr && stream_context_(stream, &owner) == 0 &&
-      owner != nullptr) {
+  if (IsStreamHandle(stream) && stream_context_ != nullptr &&
+      stream_context_(stream, &owner) == 0 && owner != nullptr) {
     *context = owner;
   }
   uint32_t id = kNone;

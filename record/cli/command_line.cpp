@@ -335,10 +335,6 @@ Status CheckAttach(const Words& words, const RecordOptions& options) {
                  Format("{} does not work in a process that is already running: {}", option, why),
                  "start the program under xpu-record"};
   };
-  if (words.graph_trace == "graph") {
-    return refuse("--cuda-graph-trace=graph",
-                  "CUPTI crashes at the next replay of a graph that was made earlier");
-  }
   if (options.gpu_samples.is_on) {
     return refuse("--gpu-samples", "sampling begins where the program creates its CUDA context");
   }
@@ -380,8 +376,10 @@ Status SetScope(const Words& words, RecordOptions& options) {
   if (injects || !options.inject) return Ok();
   options.attach = (has_pids || words.attach) && !words.no_attach && options.record_gpu;
   if (options.attach) {
-    // Nodes one by one: see CheckAttach.
-    options.graph_trace = GraphTraceMode::kNode;
+    // CUPTI's own record of a replay needs the whole life of its graph: what else there is takes
+    // more from the replays, or shows less of them.
+    options.graph_trace =
+        words.graph_trace == "graph" ? GraphTraceMode::kInterval : GraphTraceMode::kNode;
     options.record_nvtx = false;
     return CheckAttach(words, options);
   }

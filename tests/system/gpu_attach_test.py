@@ -15,7 +15,7 @@ import xpu_testing
 from attaching import Steps, attach, calls_in_whole_steps, record_window
 from gpu_capture import GpuCapture
 from gpu_programs import REAL, prepare, program
-from xpu_testing import PATIENCE_S, Workspace, expect, recorder
+from xpu_testing import PATIENCE_S, Workspace, expect, expect_in, recorder, report
 
 WINDOWS = int(os.environ.get("XPU_TEST_WINDOWS", "50" if REAL else "3"))
 WORKLOADS = pathlib.Path(__file__).resolve().parent.parent / "workloads"
@@ -39,6 +39,9 @@ def check_window(capture, threads, launches=None):
     # Graphs may be older than the window.
     expect("losses", {k: v for k, v in capture.losses().items()
                       if k not in ("launch_pending", "graph_node_unknown")}, {})
+    known = {(d["instance"], d["device_id"]) for d in capture.of("device")}
+    expect("devices that nothing describes",
+           {(k["instance"], k["device_id"]) for k in capture.of("kernel")} - known, set())
     calls = [c for c in capture.of("api_call") if is_launch(capture)(c)]
     expect("launches without a stack", [c for c in calls if capture.key(c) not in capture.stacks],
            [])
@@ -129,6 +132,53 @@ def test_graphs_that_are_older():
         expect("threads", len(threads), 1)
         expect("losses", {k: v for k, v in capture.losses().items()
                           if k not in ("launch_pending", "graph_node_unknown")}, {})
+
+
+def check_intervals(capture, threads, launches, spin_ns):
+    """Each replay of the window's whole steps is one interval, and no node is recorded."""
+    check_window(capture, threads, launches + 1)
+    replays = sorted((c for c in capture.of("api_call")
+                      if capture.call_name(c) == "cudaGraphLaunch"), key=lambda c: c["start_ns"])
+    intervals = {capture.key(g): g for g in capture.of("graph_launch")}
+    whole = [capture.key(c) for c in replays[2:len(replays) * 3 // 4]]
+    expect("replays in the window", len(whole) > 2, True)
+    expect("replays without an interval", [key for key in whole if key not in intervals], [])
+    expect("nodes", [k for k in capture.of("kernel") if int(k["graph_node_id"])], [])
+    # Kernels of the graph follow each other; an event takes a moment.
+    shortest = min(capture.duration(intervals[key]) for key in whole)
+    expect(f"an interval ({shortest} ns) holds its kernels",
+           launches * spin_ns <= shortest + 2000, True)
+    # Each step launches as many kernels before its replay, in the same stream.
+    kernels = {capture.key(k): int(k["end_ns"]) for k in capture.of("kernel")}
+    calls = sorted((c for c in capture.of("api_call") if is_launch(capture)(c)),
+                   key=lambda c: int(c["start_ns"]))
+    overlaps = []
+    for before, call in zip(calls, calls[1:]):
+        key = capture.key(call)
+        if key in whole and capture.key(before) in kernels:
+            overlaps.append(kernels[capture.key(before)] - int(intervals[key]["start_ns"]))
+    expect("replays behind kernels", len(overlaps) > 2, True)
+    # What an attach says it may be off, at most; a busy machine without a GPU is worse at that.
+    expect(f"intervals begin after the kernels before them, {max(overlaps)} ns",
+           max(overlaps) < (20_000 if REAL else 1_000_000), True)
+    return shortest
+
+
+def test_graphs_as_intervals():
+    launches, spin_us = 20, 20
+    with Workspace() as work:
+        with Steps(work, [program("endless_steps"), *SLOWLY, "--graph", "--launches", launches,
+                          "--spin-us", spin_us]) as steps:
+            captures = [attach(work, steps, "--cuda-graph-trace=graph", name=f"{i}.xpu")
+                        for i in range(3)]
+            by_nodes = attach(work, steps, name="nodes.xpu")
+            threads = steps.end()
+        for capture in captures:
+            check_intervals(capture, threads, launches, spin_us * 1000)
+        expect("nodes afterwards", len([k for k in by_nodes.of("kernel")
+                                        if int(k["graph_node_id"])]) > launches, True)
+        text = report(captures[0].path)
+        expect_in("how they were timed", "timed from an event before it to one after it", text)
 
 
 def test_graph_that_is_replayed_only_after_the_window():

@@ -150,7 +150,9 @@ class Nsys(Way):
         nsys = shutil.which("nsys")
         if nsys is None:
             raise NotAvailable("not installed")
-        output = machine.scratch / "bench.nsys-rep"
+        # That of Nsight Compute records, and has no importer that would make a report of it.
+        imports = (pathlib.Path(nsys).resolve().parent / "../host-linux-x64/QdstrmImporter").exists()
+        output = machine.scratch / ("bench.nsys-rep" if imports else "bench.qdstrm")
         return Command([nsys, "profile", "--force-overwrite=true", "--trace=cuda", "-o",
                         str(output.with_suffix("")), *self.options, *plain], output=output)
 

@@ -34,15 +34,15 @@ CUptiResult Subscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc cal
   return CUPTI_SUCCESS;
 }
 
-// What exists already is reported when its kind is switched on.
-void ReportExisting(CUpti_ActivityKind kind) {
-  fake_cuda::Activity activity{static_cast<fake_cuda::ActivityKind>(kind)};
+// When their kind is switched on. Once a device has a context there is no record of it (an H200,
+// after an attach).
+void ReportDevices() {
+  fake_cuda::Activity activity{static_cast<fake_cuda::ActivityKind>(CUPTI_ACTIVITY_KIND_DEVICE)};
   const fake_cuda::Driver& driver = *xpu_fake_driver();
   for (uint32_t device = 0; device < driver.device_count(); ++device) {
     activity.device_id = device;
-    activity.context_id = driver.context_uid(driver.primary_context(static_cast<int>(device)));
-    if ((kind == CUPTI_ACTIVITY_KIND_DEVICE && driver.initialized()) ||
-        (kind == CUPTI_ACTIVITY_KIND_CONTEXT && activity.context_id != 0)) {
+    const CUcontext context = driver.primary_context(static_cast<int>(device));
+    if (driver.initialized() && driver.context_uid(context) == 0) {
       Buffers::Get().Add(MakeRecord(activity, ThreadId()));
     }
   }
@@ -253,7 +253,7 @@ CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   }
   const bool before = TheState().kinds[kind].exchange(true);
   Observe();
-  if (!before) ReportExisting(kind);
+  if (!before && kind == CUPTI_ACTIVITY_KIND_DEVICE) ReportDevices();
   if (!before && kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) ReportUnfinished();
   return CUPTI_SUCCESS;
 }
@@ -339,10 +339,15 @@ CUptiResult cuptiFinalize() {
       xpu_fake_driver()->has_executable_graphs()) {
     Abort("cuptiFinalize was called in a program with graphs");
   }
-  if (TheState().recorded_nodes) {
-    Abort("cuptiFinalize was called after nodes of a graph had been recorded");
+  // On an H200 the program crashes, if not each time.
+  State& state = TheState();
+  if (state.replayed_unrecorded) {
+    Abort(
+        "cuptiFinalize was called after a graph was replayed whose nodes had been recorded before");
   }
   Forget();
+  if (state.replays != 0) Abort("cuptiFinalize was called while another thread replayed a graph");
+  state.recorded_nodes = false;
   Buffers::Get().Stop();
   SetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT);
   return CUPTI_SUCCESS;

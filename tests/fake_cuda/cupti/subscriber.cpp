@@ -39,6 +39,11 @@ void CallBack(CallbackSite site, CUpti_CallbackDomain domain, uint32_t callback_
   t_site = outer;
 }
 
+bool IsGraphLaunch(uint32_t callback_id) {
+  return callback_id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch ||
+         callback_id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
+}
+
 // Only the outermost call becomes a record: a runtime call hides the driver calls in it
 // (transformer_api_records: kinds runtime and driver on, no cuLaunchKernel).
 bool WantsRecord(const ApiCall& call) {
@@ -49,7 +54,23 @@ bool WantsRecord(const ApiCall& call) {
          TheState().chosen_calls[call.domain][call.callback_id].load();
 }
 
+void NoteReplay(bool exit) {
+  thread_local bool is_in_one = false;
+  State& state = TheState();
+  if (exit == is_in_one) {
+    is_in_one = !exit;
+    state.replays.fetch_add(exit ? UINT32_MAX : 1);
+  }
+  const bool records_nodes = KindEnabled(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) ||
+                             KindEnabled(CUPTI_ACTIVITY_KIND_MEMCPY) ||
+                             KindEnabled(CUPTI_ACTIVITY_KIND_MEMSET);
+  if (!exit && state.recorded_nodes && !records_nodes) state.replayed_unrecorded = true;
+}
+
 void OnApi(ApiCall* call, bool exit) {
+  if (call->domain == fake_cuda::kDriverDomain && IsGraphLaunch(call->callback_id)) {
+    NoteReplay(exit);
+  }
   const fake_cuda::Driver& driver = *xpu_fake_driver();
   CUpti_CallbackData data{};
   data.callbackSite = exit ? CUPTI_API_EXIT : CUPTI_API_ENTER;

@@ -22,7 +22,11 @@ struct State {
   std::atomic<CUpti_Subscriber_st*> subscriber{nullptr};
   std::array<std::array<std::atomic<bool>, kMaxCallbackId>, CUPTI_CB_DOMAIN_SIZE> callbacks{};
   std::array<std::atomic<bool>, CUPTI_ACTIVITY_KIND_COUNT> kinds{};
-  std::atomic<bool> recorded_nodes{false};  // of a graph, at any time
+  // Nodes of a graph were recorded since the last cuptiFinalize; a graph was replayed afterwards
+  // while no kind was on that records nodes.
+  std::atomic<bool> recorded_nodes{false};
+  std::atomic<bool> replayed_unrecorded{false};
+  std::atomic<uint32_t> replays{0};  // that threads are in
   std::atomic<size_t> device_buffers{kDeviceBuffers};
   // cuptiActivityEnableDriverApi and RuntimeApi, by callback id
   std::array<std::array<std::atomic<bool>, kMaxCallbackId>, 3> chosen_calls{};

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include <unistd.h>
 
@@ -12,6 +13,8 @@
 using namespace xpu::fake_cuda;
 
 namespace {
+
+thread_local std::vector<CUcontext> t_pushed_over;
 
 void EmitOverhead(uint32_t type, uint64_t start_ns) {
   Activity overhead{ActivityKind::kOverhead};
@@ -266,6 +269,23 @@ CUresult cuCtxGetCurrent(CUcontext* context) {
 CUresult cuCtxSetCurrent(CUcontext context) {
   DriverScope scope(303, "cuCtxSetCurrent");
   SetThreadContext(context);
+  return scope.Return(CheckInitialized());
+}
+
+CUresult cuCtxPushCurrent(CUcontext context) {
+  DriverScope scope(323, "cuCtxPushCurrent_v2");
+  if (context == nullptr) return scope.Return(CUDA_ERROR_INVALID_CONTEXT);
+  t_pushed_over.push_back(TheDriver().current_context());
+  SetThreadContext(context);
+  return scope.Return(CheckInitialized());
+}
+
+CUresult cuCtxPopCurrent(CUcontext* context) {
+  DriverScope scope(324, "cuCtxPopCurrent_v2");
+  if (t_pushed_over.empty()) return scope.Return(CUDA_ERROR_INVALID_CONTEXT);
+  *context = TheDriver().current_context();
+  SetThreadContext(t_pushed_over.back());
+  t_pushed_over.pop_back();
   return scope.Return(CheckInitialized());
 }
 

@@ -1,6 +1,7 @@
 // Streams and events as objects; what is done to a stream is in api_stream_calls.cpp.
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <unistd.h>
 
@@ -84,6 +85,18 @@ CUresult cuEventSynchronize(CUevent event) {
   SleepUntil(event->time_ns);
   sync.end_ns = NowNs();
   Emit(sync);
+  return scope.Return(CUDA_SUCCESS);
+}
+
+CUresult cuEventQuery(CUevent event) {
+  DriverScope scope(120, "cuEventQuery");
+  return scope.Return(NowNs() < event->time_ns ? CUDA_ERROR_NOT_READY : CheckContext());
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  DriverScope scope(541, "cuThreadExchangeStreamCaptureMode");
+  thread_local CUstreamCaptureMode mode_of_thread = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::swap(*mode, mode_of_thread);
   return scope.Return(CUDA_SUCCESS);
 }
 

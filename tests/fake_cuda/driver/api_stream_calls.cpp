@@ -92,6 +92,13 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   return scope.Return(CUDA_SUCCESS);
 }
 
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  DriverScope scope(XPU_PTSZ(499, 500, "cuStreamIsCapturing"));
+  const bool captures = Resolve(XPU_STREAM(stream))->capture != nullptr;
+  *status = captures ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+  return scope.Return(CheckContext());
+}
+
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
   const GraphLaunchParams params{exec, stream};
   DriverScope scope(XPU_PTSZ(514, 515, "cuGraphLaunch"), &params);

@@ -12,6 +12,8 @@
 
 #define cuMemAlloc cuMemAlloc_v2
 #define cuMemFree cuMemFree_v2
+#define cuCtxPushCurrent cuCtxPushCurrent_v2
+#define cuCtxPopCurrent cuCtxPopCurrent_v2
 #define cuStreamDestroy cuStreamDestroy_v2
 #define cuEventDestroy cuEventDestroy_v2
 #define cuEventElapsedTime cuEventElapsedTime_v2
@@ -72,6 +74,7 @@
 #define cuEventRecord __CUDA_API_PTSZ(cuEventRecord)
 #define cuStreamBeginCapture __CUDA_API_PTSZ(cuStreamBeginCapture_v2)
 #define cuStreamEndCapture __CUDA_API_PTSZ(cuStreamEndCapture)
+#define cuStreamIsCapturing __CUDA_API_PTSZ(cuStreamIsCapturing)
 #define cuGraphLaunch __CUDA_API_PTSZ(cuGraphLaunch)
 #define cuLaunchKernel __CUDA_API_PTSZ(cuLaunchKernel)
 #define cuLaunchKernelEx __CUDA_API_PTSZ(cuLaunchKernelEx)

@@ -52,6 +52,8 @@ enum CUpti_driver_api_trace_cbid {
   CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz = 442,
   CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel = 477,
   CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz = 478,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch = 514,
+  CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz = 515,
   CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx = 652,
   CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz = 653,
 };

@@ -96,33 +96,5 @@ TEST(Attach, WorkThatIsNotOverIsPending) {
   });
 }
 
-// They are recorded by nodes, however the recorder asks; the simulated CUPTI aborts otherwise.
-TEST(Attach, GraphsFromBeforeAreRecordedByNodes) {
-  InChild([] {
-    const AttachFunction attach = LoadLibrary();
-    cudaStream_t stream = nullptr;
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t exec = nullptr;
-    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-    ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
-    for (int i = 0; i < 5; ++i) Launch(0, stream);
-    ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
-    ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
-    for (int session = 0; session < 2; ++session) {
-      AttachingRecorder recorder(wire::kSettingInlineStacks | wire::kSettingNvtx);
-      ASSERT_TRUE(recorder.Begin(attach));
-      ASSERT_EQ(cudaGraphLaunch(exec, stream), cudaSuccess);
-      ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-      recorder.header().closed.store(1);
-      const SessionRecords records = recorder.End();
-      ASSERT_EQ(records.launches.size(), 2U);
-      for (const SessionRecords::Kernel& kernel : records.kernels) {
-        EXPECT_NE(kernel.graph_node_id, 0U);
-        EXPECT_EQ(kernel.correlation_id, records.launches[0].correlation_id);
-      }
-    }
-  });
-}
-
 }  // namespace
 }  // namespace xpu::inject

@@ -197,6 +197,14 @@ void AttachingRecorder::Note(const Received& message) {
         records_.kernels.push_back(
             {kernel.correlation_id, kernel.start_ns, kernel.end_ns, kernel.graph_node_id});
       }
+      const auto wait = cupti::Load<cupti::Synchronization>(message.bytes.data() + sizeof(activity),
+                                                            activity.record_size_bytes);
+      if (wait.kind == cupti::kKindSynchronization) records_.waits.push_back(wait.correlation_id);
+      const auto replay = cupti::Load<cupti::GraphTrace>(message.bytes.data() + sizeof(activity),
+                                                         activity.record_size_bytes);
+      if (replay.kind == cupti::kKindGraphTrace) {
+        records_.replays.push_back({replay.correlation_id, replay.start_ns, replay.end_ns, 0});
+      }
       break;
     }
     case wire::MessageKind::kDetail: {

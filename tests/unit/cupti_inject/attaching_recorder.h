@@ -46,6 +46,8 @@ struct SessionRecords {
   std::vector<Launch> launches;
   std::vector<uint32_t> returned;  // correlation ids
   std::vector<Kernel> kernels;
+  std::vector<uint32_t> waits;  // the calls that waited for the GPU
+  std::vector<Kernel> replays;  // as intervals; their nodes are 0
   std::vector<std::string> notes;
   std::string dormant_reason;
   wire::Hello hello{};
@@ -57,7 +59,7 @@ struct SessionRecords {
 class AttachingRecorder {
  public:
   explicit AttachingRecorder(uint32_t settings = wire::kSettingInlineStacks | wire::kSettingMayEnd |
-                                                 wire::kSettingPauses);
+                                                 wire::kSettingPauses | wire::kSettingGraphNodes);
   ~AttachingRecorder();
   AttachingRecorder(const AttachingRecorder&) = delete;
   AttachingRecorder& operator=(const AttachingRecorder&) = delete;

@@ -287,8 +287,7 @@ TEST(Options, RunningProcessesAreAttachedToUnlessDisabled) {
   }
   EXPECT_TRUE(Good({"-p", "12", "--capture-range=cudaProfilerApi"}).attach);
   EXPECT_EQ(Bad({"--no-attach", "app"}), "--no-attach needs -p");
-  for (const char* option :
-       {"--cuda-graph-trace=graph", "--launch-stacks=uprobe", "--capture-range=nvtx:a"}) {
+  for (const char* option : {"--launch-stacks=uprobe", "--capture-range=nvtx:a"}) {
     const auto parsed = Parse({"-p", "12", option});
     ASSERT_FALSE(parsed.ok()) << option;
     EXPECT_NE(parsed.error().message.find(" does not work in a process that is already running"),
@@ -304,6 +303,7 @@ TEST(Options, AllProcessesAreAttachedToOnlyWhenAsked) {
   const RecordOptions all = Good({"-a", "--attach"});
   EXPECT_TRUE(all.attach && all.record_gpu && !all.gpu_out_of_reach && !all.record_nvtx);
   EXPECT_EQ(all.graph_trace, GraphTraceMode::kNode);
+  EXPECT_EQ(Good({"-p", "12", "--cuda-graph-trace=graph"}).graph_trace, GraphTraceMode::kInterval);
   EXPECT_TRUE(Good({"-a", "--attach", "sleep", "1"}).attach);
   EXPECT_TRUE(Good({"-a", "--attach", "--gpu-only"}).attach);
   EXPECT_TRUE(Good({"-p", "12", "--attach"}).attach);
