@@ -1,9 +1,10 @@
-"""Training steps of a small network in PyTorch, for a machine with a GPU.
+"""Steps of a network in PyTorch, for a machine with a GPU.
 
-    pytorch_steps.py mlp|transformer [--steps N] [--warmup W] [--graph] [--profile] [--turns]
+    pytorch_steps.py mlp|transformer|decode [--steps N] [--warmup W] [--graph] [--profile] [--turns]
 
-mlp is bound by its launches; transformer too, unless --large makes it one whose kernels keep the
-GPU busy. Prints one JSON line; "timed_ns" is the time of the N steps after the warm-up. --graph:
+mlp and transformer are trained. mlp is bound by its launches; transformer too, unless --large makes
+it one whose kernels keep the GPU busy. decode makes a token in each step: a language model of 1.5
+billion parameters, bound by its launches, without --graph and --compile. Prints one JSON line; "timed_ns" is the time of the N steps after the warm-up. --graph:
 the steps are captured into a CUDA graph once and replayed. --profile: torch.profiler runs around
 all of it, and the line has what it counted: kernels by name and by operator, and their time; null
 when the profiler saw no GPU. --with: a profiler runs around all of it, and the line has nothing of what it saw.
@@ -16,6 +17,7 @@ then FILE has one line, the thread's id and the time at which each step began, o
 import argparse
 import contextlib
 import functools
+import itertools
 import json
 import os
 import sys
@@ -24,6 +26,7 @@ import time
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 
 def make_model(options):
@@ -36,6 +39,81 @@ def make_model(options):
     encoder = nn.TransformerEncoderLayer(width, heads, feed_forward, dropout=0.0, batch_first=True)
     return (nn.TransformerEncoder(encoder, options.layers or 2),
             torch.randn(batch, sequence, width, device="cuda"))
+
+
+class DecoderLayer(nn.Module):
+    """Grouped-query attention over the last tokens, and a gated feed-forward network."""
+
+    def __init__(self, width, heads, key_heads, feed_forward, tokens):
+        super().__init__()
+        self.size = width // heads
+        self.before_attention = nn.Parameter(torch.ones(width))
+        self.before_network = nn.Parameter(torch.ones(width))
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, key_heads * self.size)
+        self.value = nn.Linear(width, key_heads * self.size)
+        self.output = nn.Linear(width, width, bias=False)
+        self.gate = nn.Linear(width, feed_forward, bias=False)
+        self.up = nn.Linear(width, feed_forward, bias=False)
+        self.down = nn.Linear(feed_forward, width, bias=False)
+        self.register_buffer("keys", torch.zeros(1, key_heads, tokens, self.size))
+        self.register_buffer("values", torch.zeros(1, key_heads, tokens, self.size))
+
+    @staticmethod
+    def normalized(x, weight):
+        return weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+    @staticmethod
+    def rotated(x, cosine, sine):
+        first, second = x.chunk(2, dim=-1)
+        return x * cosine + torch.cat((-second, first), dim=-1) * sine
+
+    def of_heads(self, x):
+        return x.view(1, 1, -1, self.size).transpose(1, 2)
+
+    def forward(self, x, place, cosine, sine):
+        hidden = self.normalized(x, self.before_attention)
+        query = self.rotated(self.of_heads(self.query(hidden)), cosine, sine)
+        self.keys[:, :, place:place + 1] = self.rotated(self.of_heads(self.key(hidden)), cosine,
+                                                        sine)
+        self.values[:, :, place:place + 1] = self.of_heads(self.value(hidden))
+        attention = functional.scaled_dot_product_attention(query, self.keys, self.values,
+                                                            enable_gqa=True)
+        x = x + self.output(attention.transpose(1, 2).reshape(1, 1, -1))
+        hidden = self.normalized(x, self.before_network)
+        return x + self.down(functional.silu(self.gate(hidden)) * self.up(hidden))
+
+
+class Decoder(nn.Module):
+    TOKENS = 256
+
+    def __init__(self, layers, words=32_000, width=1536):
+        super().__init__()
+        self.words = nn.Embedding(words, width)
+        self.layers = nn.ModuleList(DecoderLayer(width, 12, 2, 8960, self.TOKENS)
+                                    for _ in range(layers))
+        angles = torch.outer(torch.arange(self.TOKENS), 1e6 ** -torch.linspace(0, 1, 64))
+        self.register_buffer("cosine", torch.cat((angles.cos(), angles.cos()), dim=-1))
+        self.register_buffer("sine", torch.cat((angles.sin(), angles.sin()), dim=-1))
+
+    def forward(self, word, place):
+        x = self.words(word)
+        for layer in self.layers:
+            x = layer(x, place, self.cosine[place], self.sine[place])
+        return functional.linear(x, self.words.weight).argmax(-1)
+
+
+def decode_step(options):
+    with torch.device("cuda"), torch.no_grad():
+        model = Decoder(options.layers or 28).to(torch.bfloat16)
+        word = torch.zeros(1, 1, dtype=torch.long)
+    places = itertools.cycle(range(Decoder.TOKENS))
+
+    @torch.inference_mode()
+    def step():
+        nonlocal word
+        word = model(word, next(places))
+    return step
 
 
 def train_step(model, optimizer, batch):
@@ -59,6 +137,17 @@ def graph_step(model, optimizer, batch):
     with torch.cuda.graph(graph):
         train_step(model, optimizer, batch)
     return graph.replay
+
+
+def training_step(options):
+    model, batch = make_model(options)
+    model = model.cuda()
+    if options.compile:
+        model = torch.compile(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    if options.graph:
+        return graph_step(model, optimizer, batch)
+    return functools.partial(train_step, model, optimizer, batch)
 
 
 def timed_ns(step, warmup, steps):
@@ -162,7 +251,7 @@ def tell(options, duration_ns, profiled):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("model", choices=("mlp", "transformer"))
+    parser.add_argument("model", choices=("mlp", "transformer", "decode"))
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warmup", type=int, default=0)
     parser.add_argument("--layers", type=int, default=0)
@@ -179,13 +268,7 @@ def main():
     options = parser.parse_args()
     with around(options) as profiler:
         torch.manual_seed(1)
-        model, batch = make_model(options)
-        model = model.cuda()
-        if options.compile:
-            model = torch.compile(model)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-        step = (graph_step(model, optimizer, batch) if options.graph else
-                functools.partial(train_step, model, optimizer, batch))
+        step = decode_step(options) if options.model == "decode" else training_step(options)
         if options.times:
             timed_ns(step, options.warmup, 0)
             run_until_end_of_input(step, options.times)
