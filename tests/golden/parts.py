@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 
+from xpu_testing import is_left_out
+
 CUTTER, REPORT, SCENE, *COUNTS = sys.argv[1:]
 CAPTURES = pathlib.Path(__file__).resolve().parent.parent / "captures"
 NAMES = ("copies", "graph_paths", "nvtx_ranges", "peer", "two_kernels_fork", "pytorch_python")
@@ -80,6 +82,8 @@ def main():
         subprocess.run([SCENE, directory], check=True)
         for capture in [*(CAPTURES / f"{name}.xpu" for name in NAMES),
                         pathlib.Path(directory) / "scene.xpu"]:
+            if is_left_out(capture):
+                continue
             check(str(capture), directory)
             print(f"ok      {capture.stem}", flush=True)
 

@@ -12,7 +12,7 @@ import tempfile
 
 import xpu_testing
 from protobuf_wire import fields, varint
-from xpu_testing import CAPTURES, expect, report, skip
+from xpu_testing import CAPTURES, expect, is_left_out, of_large_captures, report, skip
 
 NAMES = ["graph_paths.xpu", "pytorch_mlp_graph.xpu", "pytorch_python.xpu", "two_kernels_fork.xpu"]
 # Fields of Profile by their published numbers.
@@ -65,6 +65,8 @@ def test_times_are_those_of_the_views():
     with tempfile.TemporaryDirectory() as directory:
         for name in NAMES:
             capture = CAPTURES / name
+            if is_left_out(capture):
+                continue
             profile, _ = profile_of(capture, directory)
             sums = {kind: sum(values[kind] for _, values, _ in profile.samples)
                     for kind in profile.types}
@@ -101,6 +103,7 @@ def test_labels_stacks_and_builds():
         expect("one stream", sum(values["gpu"] for _, values, _ in profile.samples), streams["13"])
 
 
+@of_large_captures
 def test_waits():
     capture = CAPTURES / "pytorch_loader.xpu"
     with tempfile.TemporaryDirectory() as directory:
