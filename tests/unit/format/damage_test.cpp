@@ -11,13 +11,6 @@ namespace {
 
 constexpr uint32_t kBlocks = 3;
 
-// Sanitizers, which make this ten times as long, see a part of the bytes.
-#ifdef XPU_SANITIZED
-constexpr size_t kStep = 7;
-#else
-constexpr size_t kStep = 1;
-#endif
-
 std::vector<std::string> Split(std::string_view line) {
   std::vector<std::string> words;
   while (!line.empty()) {

@@ -438,7 +438,7 @@ TEST(Hostile, FlipInEveryByteOfAMessage) {
   std::vector<uint64_t> words(message->size() / 8);
   std::copy(message->begin(), message->end(), std::as_writable_bytes(std::span(words)).begin());
   const auto bytes = std::as_writable_bytes(std::span(words));
-  for (size_t i = 0; i < bytes.size(); ++i) {
+  for (size_t i = 0; i < bytes.size(); i += kStep) {
     SCOPED_TRACE(i);
     const std::byte bits = std::array{std::byte{0x01}, std::byte{0x40}, std::byte{0xff}}[i % 3];
     bytes[i] ^= bits;

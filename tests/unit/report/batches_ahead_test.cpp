@@ -11,7 +11,7 @@
 namespace xpu {
 namespace {
 
-constexpr uint64_t kSamples = 500'000;  // eight blocks, at 65536 events each
+constexpr uint64_t kSamples = 300'000;  // five blocks, at 65536 events each
 
 class BatchesAheadTest : public testing::Test {
  protected:

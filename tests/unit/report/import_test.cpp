@@ -374,7 +374,11 @@ TEST_F(ImportTest, TheSummaryDoesNotInventAHost) {
 TEST_F(ImportTest, AnyTextIsRead) {
   for (const char* sample : {"cuda13.txt", "cuda10.txt"}) {
     std::string text = ReadFile(Sample(sample)).value();
-    for (size_t size = 0; size < text.size(); ++size) ParseCuptiText(text.substr(0, size));
+    // Cut at every byte: what is far before the cut makes no difference.
+    for (size_t size = 0; size < text.size(); ++size) {
+      const size_t begin = size > 600 ? size - 600 : 0;
+      ParseCuptiText(std::string_view(text).substr(begin, size - begin));
+    }
     for (size_t i = 0; i < text.size(); ++i) {
       for (const char byte : {'\0', '"', '[', '\n', '\xff'}) {
         const char before = std::exchange(text[i], byte);

@@ -118,13 +118,17 @@ TEST_P(SideBySideTest, PartsOfOneTraceAreThoseOfTracesOfTheirOwn) {
     SelectOneOf(filter.empty() ? 3 : 1, part.trace(), part.shown);
   }
   EXPECT_EQ(&parts.front().model, &parts.back().model);
+  std::vector<std::string> expected;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Analysis alone = Load();
+    Views(alone);
+    alone.shown = SelectPart(Filters()[i], alone).value();
+    SelectOneOf(i == 0 ? 3 : 1, alone.trace(), alone.shown);
+    expected.push_back(Views(alone));
+  }
   for (const bool again : {false, true}) {
     for (size_t i = 0; i < parts.size(); ++i) {
-      Analysis alone = Load();
-      Views(alone);
-      alone.shown = SelectPart(Filters()[i], alone).value();
-      SelectOneOf(i == 0 ? 3 : 1, alone.trace(), alone.shown);
-      EXPECT_EQ(Views(parts[i]), Views(alone)) << i << again;
+      EXPECT_EQ(Views(parts[i]), expected[i]) << i << again;
     }
   }
 }
@@ -140,12 +144,16 @@ TEST_P(SideBySideTest, TheTraceIsAsItWas) {
   EXPECT_EQ(Views(whole), before);
 }
 
-INSTANTIATE_TEST_SUITE_P(RealCaptures, SideBySideTest,
-                         testing::Values("transformer.xpu", "nvtx_ranges.xpu", "copies.xpu",
-                                         "pytorch_mlp.xpu"),
-                         [](const auto& each) {
-                           return each.param.substr(0, each.param.find('.'));
-                         });
+// Sanitizers make a minute of the last two.
+#ifdef XPU_SANITIZED
+const auto kCaptures = testing::Values("transformer.xpu", "nvtx_ranges.xpu");
+#else
+const auto kCaptures =
+    testing::Values("transformer.xpu", "nvtx_ranges.xpu", "copies.xpu", "pytorch_mlp.xpu");
+#endif
+INSTANTIATE_TEST_SUITE_P(RealCaptures, SideBySideTest, kCaptures, [](const auto& each) {
+  return each.param.substr(0, each.param.find('.'));
+});
 
 }  // namespace
 }  // namespace xpu
