@@ -235,7 +235,7 @@ class Judge:
 
 
 # ---- the programs
-MILLISECONDS = 120
+MILLISECONDS = 60
 # A loaded machine samples less; the leaves burn CPU time, so it is not much less.
 LEAST_SAMPLES = MILLISECONDS // 4
 # Tables of the program and of libc may come this many samples after its start, and the same again
