@@ -1,5 +1,10 @@
 #include "cupti_inject/leaving.h"
 
+#include <cerrno>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "cupti_inject/cupti_versions.h"
 #include "cupti_inject/setup.h"
 
@@ -10,6 +15,15 @@ namespace {
 constexpr uint64_t kCallPatienceNs = 200'000'000;
 // Without a call, while a kernel runs: the program most likely waits for it in a call.
 constexpr uint64_t kBusyPatienceNs = 3'000'000'000;
+// For the one thread that replays graphs: kinds are on meanwhile, and another session may be near.
+constexpr uint64_t kGraphPatienceNs = 500'000'000;
+
+bool HasEnded(uint32_t tid) {
+  const int saved_errno = errno;
+  const bool has_ended = syscall(SYS_tgkill, getpid(), tid, 0) != 0 && errno == ESRCH;
+  errno = saved_errno;
+  return has_ended;
+}
 
 // Until a callback has done it or tried; in vain: after this time, or when the program exits.
 Leaving WaitForEndOfCall(Injection& self, uint64_t patience_ns) {
@@ -28,9 +42,11 @@ Leaving WaitForEndOfCall(Injection& self, uint64_t patience_ns) {
 
 bool MayFinalize(const Injection& self) {
   // A program that has graphs looks like any other when a session begins.
+  const uint32_t graph_thread = g_process.graph_thread.load();
+  if (graph_thread != 0 && (graph_thread == kSeveralThreads || HasEnded(graph_thread)))
+    return false;
   const bool has_stray_nodes = self.intervals.is_open() && self.drain.has_nodes();
   return self.cupti.finalize != nullptr && !g_process.keeps_cupti.load() && !has_stray_nodes &&
-         g_process.graph_thread.load() != kSeveralThreads &&
          cupti::CudaVersionOfCupti(self.cupti_version) >= cupti::kFirstToFinalizeWithGraphs;
 }
 
@@ -57,8 +73,10 @@ void LeaveCupti(Injection& self, bool is_idle) {
   if (!MayFinalize(self)) return KeepCupti(self);
   self.leaving.store(Leaving::kWanted);
   self.mark.store(0);
-  Leaving leaving = WaitForEndOfCall(self, kCallPatienceNs);
-  if (leaving == Leaving::kWanted && !is_idle) leaving = WaitForEndOfCall(self, kBusyPatienceNs);
+  const bool has_graphs = g_process.graph_thread.load() != 0;
+  Leaving leaving = WaitForEndOfCall(self, has_graphs ? kGraphPatienceNs : kCallPatienceNs);
+  if (leaving == Leaving::kWanted && !is_idle && !has_graphs)
+    leaving = WaitForEndOfCall(self, kBusyPatienceNs);
   if (leaving == Leaving::kWanted &&
       !self.leaving.compare_exchange_strong(leaving, Leaving::kBegun)) {
     leaving = WaitForEndOfCall(self, kForever / 2);

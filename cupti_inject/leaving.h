@@ -8,7 +8,7 @@
 //       cuptiFinalize: so these stay on until then;
 //   when another thread is in a replay meanwhile, which nothing can prevent: so it is done where
 //       one thread alone has ever been seen to replay graphs, and by that thread.
-// Where that cannot be (several threads, no call in time, a CUPTI older than
+// Where that cannot be (several threads, or none any more, no call in time, a CUPTI older than
 // kFirstToFinalizeWithGraphs), the program keeps CUPTI initialized for good, without subscriber and
 // kinds. Then each node of a replay costs 0.05 to 0.4 us more than before.
 #pragma once
