@@ -10,14 +10,31 @@ namespace {
 
 constexpr uint64_t kWaitStepNs = 500'000;
 
+// Where a record of this kind has the id of a graph's node; 0: nowhere.
+size_t NodeIdOffset(uint32_t kind) {
+  switch (kind) {
+    case cupti::kKindConcurrentKernel:
+      return offsetof(cupti::Kernel, graph_node_id);
+    case cupti::kKindMemcpy:
+      return offsetof(cupti::Memcpy, graph_node_id);
+    case cupti::kKindMemcpy2:
+      return offsetof(cupti::MemcpyPeer, graph_node_id);
+    case cupti::kKindMemset:
+      return offsetof(cupti::Memset, graph_node_id);
+    default:
+      return 0;
+  }
+}
+
 bool IsNode(const uint8_t* record, size_t bytes) {
   uint32_t kind = 0;
   uint64_t node = 0;
-  constexpr size_t kOffset = offsetof(cupti::Kernel, graph_node_id);
-  if (bytes < kOffset + sizeof(node)) return false;
+  if (bytes < sizeof(kind)) return false;
   std::memcpy(&kind, record, sizeof(kind));
-  std::memcpy(&node, record + kOffset, sizeof(node));
-  return kind == cupti::kKindConcurrentKernel && node != 0;
+  const size_t offset = NodeIdOffset(kind);
+  if (offset == 0 || bytes < offset + sizeof(node)) return false;
+  std::memcpy(&node, record + offset, sizeof(node));
+  return node != 0;
 }
 
 }  // namespace

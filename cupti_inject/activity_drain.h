@@ -26,9 +26,9 @@ class ActivityDrain {
   // Sends every record of `buffer` that the gate keeps. `may_wait`: this thread is not inside a
   // call of the program.
   void Drain(uint8_t* buffer, size_t valid_bytes, bool may_wait);
-  // One record that CUPTI does not make; its name is copied.
+  // A record that we made, not CUPTI; its name is copied.
   void SendOwn(uint8_t* record, size_t bytes);
-  // Whether a kernel of a graph was among them.
+  // Whether work of a graph's node was among them.
   bool has_nodes() const { return has_nodes_.load(std::memory_order_relaxed); }
 
  private:

@@ -113,10 +113,10 @@ void NoteNvtx(Injection& self) {
 }
 
 void OpenIntervals(Injection& self) {
-  if (!self.intervals.Open(&self.ring, &self.cupti)) {
+  if (!self.intervals.Open(&self.ring, &self.drain, &self.cupti)) {
     return SendDetail(self, wire::DetailKind::kNote, 0,
-                      "replays of graphs are recorded by nodes: this CUDA driver has no functions "
-                      "to time them by events");
+                      "replays of graphs are recorded by nodes: no memory to time them by events, "
+                      "or no functions for that in this CUDA driver");
   }
   self.gate.Shut();
 }

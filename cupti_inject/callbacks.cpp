@@ -79,7 +79,6 @@ bool UpdatedGraph(const Injection& self, const cupti::CallbackData& data, uint32
 
 void OnGraphLaunch(Injection& self, ThreadState& thread, const cupti::CallbackData& data,
                    uint32_t callback_id) {
-  NoteGraphThread(thread);
   if (!self.intervals.is_open()) return;
   const bool per_thread = callback_id == self.graph_launch_ids[1];
   if (data.site == cupti::kSiteEnter) {
@@ -183,7 +182,9 @@ void LeaveAtEndOfCall(Injection& self, ThreadState& thread, const cupti::Callbac
   Leaving leaving = Leaving::kWanted;
   if (!self.leaving.compare_exchange_strong(leaving, Leaving::kBegun)) return;
   const int saved_errno = errno;
-  const bool done = self.cupti.finalize() == cupti::kSuccess;
+  // Another thread may have begun its first replay meanwhile.
+  const bool done =
+      g_process.graph_thread.load() == graph_thread && self.cupti.finalize() == cupti::kSuccess;
   self.leaving.store(done ? Leaving::kDone : Leaving::kFailed);
   self.left.Notify();
   errno = saved_errno;
@@ -209,6 +210,8 @@ __attribute__((noinline)) void OnCallback(void* user_data, uint32_t domain, uint
   }
   if (thread.session != self.number) [[unlikely]]
     thread.BeginSession(self.number);
+  const bool launches_graph = IsOneOf(self.graph_launch_ids, domain, callback_id);
+  if (launches_graph) NoteGraphThread(thread);
   if (self.ring.closed()) return;
   if (domain == cupti::kDomainResource) {
     OnResource(self, thread, callback_id, data, CallerRegisters());
@@ -218,7 +221,6 @@ __attribute__((noinline)) void OnCallback(void* user_data, uint32_t domain, uint
   const auto& call = *static_cast<const cupti::CallbackData*>(data);
   if (self.profiler_starts.Has(domain, callback_id)) return self.gate.SetProfiler(true);
   if (self.profiler_stops.Has(domain, callback_id)) return self.gate.SetProfiler(false);
-  const bool launches_graph = IsOneOf(self.graph_launch_ids, domain, callback_id);
   if (call.site == cupti::kSiteEnter) {
     OnEnter(self, thread, call.correlation_id, key, CallerRegisters());
     if (launches_graph) OnGraphLaunch(self, thread, call, callback_id);
@@ -266,9 +268,9 @@ void OnBufferCompleted(void* context, uint32_t stream_id, uint8_t* buffer, size_
     size_t dropped = 0;
     const bool is_known =
         self.cupti.get_dropped(context, stream_id, &dropped) == cupti::kSuccess && dropped > 0;
-    // What CUPTI drops of work that is not recorded is no loss: after an attach, what was under way
-    // when records were switched on, and at the end, what is under way when they are switched off.
-    if (is_known && self.gate.is_on()) {
+    // After an attach CUPTI drops what was under way when records were switched on, and at its end
+    // what is under way when they are switched off: none of that is recorded work.
+    if (is_known && (!self.attached || self.gate.is_on())) {
       self.ring.Count(wire::kCounterCuptiDropped, dropped);
     }
   }

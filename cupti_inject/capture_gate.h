@@ -48,7 +48,10 @@ class CaptureGate {
   void Open(const wire::RingHeader* header, RingProducer* ring, bool attached = false);
   void Close() { calls_.Close(); }
   // After an attach: nothing that begins from now on is recorded, until it is unshut.
-  void Shut() { is_shut_.store(true, std::memory_order_seq_cst); }
+  void Shut() {
+    has_later_.store(false, std::memory_order_relaxed);
+    is_shut_.store(true, std::memory_order_seq_cst);
+  }
   void Unshut() { is_shut_.store(false, std::memory_order_seq_cst); }
   // Work that began after that has ended, and was left out.
   bool has_later() const { return has_later_.load(std::memory_order_relaxed); }

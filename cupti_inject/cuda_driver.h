@@ -1,4 +1,4 @@
-// The program's CUDA driver, of which the library calls a few functions, and its handles.
+// Access to the program's CUDA driver.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ bool FindFunction(void* library, const char* name, Function* function) {
   return *function != nullptr;
 }
 
-// Else it is the number of a default stream.
+// Otherwise `stream` is the number of a default stream.
 inline bool IsStreamHandle(const void* stream) { return reinterpret_cast<uintptr_t>(stream) > 2; }
 
 }  // namespace xpu::inject

@@ -1,5 +1,5 @@
-// The GPUs of a program that had its contexts before CUPTI was there: CUPTI (13.0) has records of
-// devices at their first context alone, so here they are made from what the driver says.
+// Device records after an attach. CUPTI (13.0) writes that of a device only when its first context
+// is created; for contexts that exist already they are made here, from the driver's answers.
 #pragma once
 
 #include "cupti_inject/injection.h"

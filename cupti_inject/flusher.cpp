@@ -93,7 +93,7 @@ class Flusher {
     while (self_.pool.outstanding() > 0 && MonotonicNs() < deadline_ns &&
            !self_.stop.load(std::memory_order_acquire)) {
       if (self_.cupti.flush_all(0) != cupti::kSuccess) return false;
-      if (self_.gate.has_later() && !has_later) {
+      if (self_.keeps_kinds_on && self_.gate.has_later() && !has_later) {
         has_later = true;
         deadline_ns = MonotonicNs() + kOtherStreamsNs;
       }
@@ -270,7 +270,7 @@ void NoteEarlierWork(Injection& self) {
 }
 
 void NoteIntervals(Injection& self) {
-  if (!self.intervals.is_open()) return;
+  if (!self.intervals.is_open() || self.intervals.error_ns() == 0) return;
   char text[160];
   std::snprintf(text, sizeof(text),
                 "replays of graphs are timed by events around them, to within %" PRIu64 " ns",
@@ -283,14 +283,19 @@ void NoteIntervals(Injection& self) {
 void RunAttached(Injection& self, const WakeDescriptor& peer) {
   Flusher flusher(self, &peer);
   const wire::State state = flusher.Run();
+  // What CUPTI has dropped of recorded work is counted with the buffers of this flush.
+  self.cupti.flush_all(0);
   self.gate.Shut();
   WaitForRecordedCalls(self);
   if (self.intervals.is_open()) self.intervals.Stop();
-  if (!KeepsKindsOn(self)) DisableActivities(self);
+  self.keeps_kinds_on = KeepsKindsOn(self);
+  if (!self.keeps_kinds_on) DisableActivities(self);
   const bool is_idle = flusher.FetchTheRest();
   FlushLast(self);
   NoteEarlierWork(self);
   NoteIntervals(self);
+  // While callbacks still say when a context is destroyed.
+  if (self.intervals.is_open()) self.intervals.DestroyEvents();
   self.ring.SetState(state);
   LeaveCupti(self, is_idle);
   SetFinished(self);

@@ -25,7 +25,7 @@ constexpr uint32_t kFirstSlot = 2;
 
 // Elapsed times are floats of milliseconds: after 1 s they are exact to 60 ns.
 constexpr uint64_t kAnchorPeriodNs = 1'000'000'000;
-constexpr uint64_t kAnchorPatienceNs = 2'000'000;
+constexpr uint64_t kAnchorPatienceNs = 500'000;
 constexpr int kAnchorTries = 5;
 constexpr uint64_t kGoodAnchorNs = 10'000;
 
@@ -87,8 +87,10 @@ bool GraphIntervals::IsOffDuringReplays(uint32_t kind) {
   return false;
 }
 
-bool GraphIntervals::Open(RingProducer* ring, const cupti::Functions* functions) {
+bool GraphIntervals::Open(RingProducer* ring, ActivityDrain* drain,
+                          const cupti::Functions* functions) {
   ring_ = ring;
+  drain_ = drain;
   functions_ = functions;
   if (!driver_.Find()) return false;
   // Else a query of ours would break a capture that another thread has begun in the global mode.
@@ -99,23 +101,30 @@ bool GraphIntervals::Open(RingProducer* ring, const cupti::Functions* functions)
 }
 
 void GraphIntervals::Close() {
-  if (slots_ == nullptr) return;
+  if (slots_ != nullptr) munmap(slots_, kSlots * sizeof(Slot));
+  slots_ = nullptr;
+}
+
+// Those of a replay that a thread is in stay.
+void GraphIntervals::DestroyEvents() {
+  const Locked locked(collecting_);
   for (uint32_t i = 0; i < kSlots; ++i) {
-    if (slots_[i].state.load() == State::kEmpty) continue;
-    const Current current(driver_, slots_[i].context);
-    if (!current.ok()) continue;
-    driver_.destroy_event(slots_[i].start);
-    driver_.destroy_event(slots_[i].end);
+    Slot& slot = slots_[i];
+    const State state = slot.state.load(std::memory_order_acquire);
+    if ((state != State::kFree && state != State::kPending) || !Claim(slot, state, nullptr)) {
+      continue;
+    }
+    if (state == State::kPending) pending_.fetch_sub(1, std::memory_order_seq_cst);
+    DestroyEventsOf(slot);
+    Release(slot, State::kEmpty);
   }
-  for (const Anchor& anchor : anchors_) {
+  for (Anchor& anchor : anchors_) {
     if (anchor.context == nullptr) continue;
     const Current current(driver_, anchor.context);
-    if (!current.ok()) continue;
-    if (anchor.event != nullptr) driver_.destroy_event(anchor.event);
-    if (anchor.stream != nullptr) driver_.destroy_stream(anchor.stream);
+    if (current.ok() && anchor.event != nullptr) driver_.destroy_event(anchor.event);
+    if (current.ok()) driver_.destroy_stream(anchor.stream);
+    anchor = {};
   }
-  munmap(slots_, kSlots * sizeof(Slot));
-  slots_ = nullptr;
 }
 
 void GraphIntervals::SwitchRecords(bool on) {
@@ -145,32 +154,48 @@ bool GraphIntervals::MakeEvents(Slot& slot, void* context) {
     driver_.destroy_event(slot.start);
     return false;
   }
-  slot.context = context;
+  slot.context.store(context, std::memory_order_relaxed);
   return true;
 }
 
-// Of that context, used by the caller from now on; kSlots: there is none.
+void GraphIntervals::DestroyEventsOf(const Slot& slot) {
+  const Current current(driver_, slot.context.load(std::memory_order_relaxed));
+  if (!current.ok()) return;
+  driver_.destroy_event(slot.start);
+  driver_.destroy_event(slot.end);
+}
+
+// The caller's from now on, unless it is no longer in that state, or of another context.
+bool GraphIntervals::Claim(Slot& slot, State state, void* context) {
+  if (!slot.state.compare_exchange_strong(state, State::kUsed)) return false;
+  const bool is_as_wanted = state == State::kEmpty || context == nullptr ||
+                            slot.context.load(std::memory_order_relaxed) == context;
+  if (!is_as_wanted) Release(slot, state);
+  return is_as_wanted;
+}
+
+// Used by the caller from now on; kSlots: there is none. Slots are taken from the first on, so that
+// behind an empty one there are few others.
 uint32_t GraphIntervals::TakeSlot(void* context) {
-  const uint32_t first = next_slot_.load(std::memory_order_relaxed);
-  for (uint32_t i = 0; i < kSlots; ++i) {
-    const uint32_t at = (first + i) % kSlots;
-    Slot& slot = slots_[at];
-    State state = slot.state.load(std::memory_order_acquire);
-    const bool is_empty = state == State::kEmpty;
-    if (!is_empty && (state != State::kFree || slot.context != context)) continue;
-    if (!slot.state.compare_exchange_strong(state, State::kUsed)) continue;
-    // A context that is made where a destroyed one was.
-    if (!is_empty && slot.context != context) {
-      Release(slot, State::kFree);
-      continue;
+  uint32_t at = 0;
+  uint32_t of_other = kSlots;
+  for (; at < kSlots; ++at) {
+    const State state = slots_[at].state.load(std::memory_order_acquire);
+    if (state == State::kEmpty && Claim(slots_[at], state, nullptr)) break;
+    if (state != State::kFree) continue;
+    if (slots_[at].context.load(std::memory_order_relaxed) != context) {
+      of_other = at;
+    } else if (Claim(slots_[at], state, context)) {
+      return at;
     }
-    if (is_empty && !MakeEvents(slot, context)) {
-      Release(slot, State::kEmpty);
-      return kSlots;
-    }
-    next_slot_.store(at + 1, std::memory_order_relaxed);
-    return at;
   }
+  if (at == kSlots) {
+    if (of_other == kSlots || !Claim(slots_[of_other], State::kFree, nullptr)) return kSlots;
+    at = of_other;
+    DestroyEventsOf(slots_[at]);
+  }
+  if (MakeEvents(slots_[at], context)) return at;
+  Release(slots_[at], State::kEmpty);
   return kSlots;
 }
 
@@ -222,16 +247,17 @@ void GraphIntervals::End(const cupti::CallbackData& data, bool per_thread, uint3
       trace.kind = cupti::kKindGraphTrace;
       trace.correlation_id = data.correlation_id;
       const cupti::Functions& cupti = *functions_;
+      void* const context = slot.context.load(std::memory_order_relaxed);
       if (cupti.get_graph_exec_id != nullptr) {
         cupti.get_graph_exec_id(parameters.graph_exec, &trace.graph_id);
       }
       trace.context_id = data.context_uid;
-      if (slot.context != data.context && cupti.get_context_id != nullptr) {
-        cupti.get_context_id(slot.context, &trace.context_id);
+      if (context != data.context && cupti.get_context_id != nullptr) {
+        cupti.get_context_id(context, &trace.context_id);
       }
-      if (cupti.get_device_id != nullptr) cupti.get_device_id(slot.context, &trace.device_id);
+      if (cupti.get_device_id != nullptr) cupti.get_device_id(context, &trace.device_id);
       if (cupti.get_stream_id != nullptr) {
-        cupti.get_stream_id(slot.context, parameters.stream, per_thread ? 1 : 0, &trace.stream_id);
+        cupti.get_stream_id(context, parameters.stream, per_thread ? 1 : 0, &trace.stream_id);
       }
       trace.end_device_id = trace.device_id;
       trace.end_context_id = trace.context_id;
@@ -261,7 +287,9 @@ void GraphIntervals::OnContextDestroyed(void* context) {
   for (uint32_t i = 0; i < kSlots; ++i) {
     Slot& slot = slots_[i];
     const State state = slot.state.load(std::memory_order_acquire);
-    if ((state != State::kFree && state != State::kPending) || slot.context != context) continue;
+    if ((state != State::kFree && state != State::kPending) || !Claim(slot, state, context)) {
+      continue;
+    }
     if (state == State::kPending) pending_.fetch_sub(1, std::memory_order_seq_cst);
     Release(slot, State::kEmpty);
   }
@@ -284,11 +312,9 @@ GraphIntervals::Anchor* GraphIntervals::AnchorOf(void* context) {
   return free;
 }
 
-// The tightest of a few. False: the device did not get to it in time; the earlier one is gone.
-bool GraphIntervals::TakeAnchor(Anchor& anchor) {
+// The tightest of a few. Where the device does not get to it in time the earlier one stays.
+void GraphIntervals::TakeAnchor(Anchor& anchor) {
   uint64_t best_ns = UINT64_MAX;
-  anchor.event_ns = 0;
-  anchor.next_ns = 0;
   for (int i = 0; i < kAnchorTries && best_ns > kGoodAnchorNs; ++i) {
     void* event = nullptr;
     uint64_t before_ns = 0;
@@ -311,10 +337,9 @@ bool GraphIntervals::TakeAnchor(Anchor& anchor) {
     }
     if (worse != nullptr) driver_.destroy_event(worse);
   }
-  if (anchor.event_ns == 0) return false;
-  anchor.next_ns = MonotonicNs() + kAnchorPeriodNs;
-  if (best_ns / 2 > error_ns_) error_ns_ = best_ns / 2;
-  return true;
+  const bool is_taken = best_ns != UINT64_MAX;
+  anchor.next_ns = MonotonicNs() + (is_taken ? kAnchorPeriodNs : kCollectPeriodNs);
+  if (is_taken && best_ns / 2 > error_ns_) error_ns_ = best_ns / 2;
 }
 
 bool GraphIntervals::Measure(Slot& slot, const Anchor& anchor) {
@@ -334,21 +359,19 @@ bool GraphIntervals::Measure(Slot& slot, const Anchor& anchor) {
 }
 
 void GraphIntervals::CollectOne(Slot& slot) {
-  const Current current(driver_, slot.context);
+  void* const context = slot.context.load(std::memory_order_relaxed);
+  const Current current(driver_, context);
   const int result = current.ok() ? driver_.query_event(slot.end) : -1;
   if (result == kNotReady) return;
-  Anchor* anchor = result == 0 ? AnchorOf(slot.context) : nullptr;
-  if (result == 0) {
-    // Without one now: perhaps the next time.
-    if (anchor == nullptr) return;
-    if (MonotonicNs() >= anchor->next_ns && !TakeAnchor(*anchor)) return;
+  Anchor* anchor = result == 0 ? AnchorOf(context) : nullptr;
+  if (anchor != nullptr) {
+    if (MonotonicNs() >= anchor->next_ns) TakeAnchor(*anchor);
+    if (anchor->event_ns == 0) return;  // perhaps the next time
   }
-  const bool is_known = result == 0 && Measure(slot, *anchor);
-  ring_->Count(wire::kCounterActivities);
-  wire::ActivityMessage message{};
-  message.record_size_bytes = sizeof(slot.record);
-  if (!is_known ||
-      !ring_->Send(wire::MessageKind::kActivity, message, &slot.record, sizeof(slot.record))) {
+  if (anchor != nullptr && Measure(slot, *anchor)) {
+    drain_->SendOwn(reinterpret_cast<uint8_t*>(&slot.record), sizeof(slot.record));
+  } else {
+    ring_->Count(wire::kCounterActivities);
     ring_->Count(wire::kCounterActivitiesDropped);
   }
   pending_.fetch_sub(1, std::memory_order_seq_cst);

@@ -1,23 +1,24 @@
-// Replays of CUDA graphs as intervals, after an attach. CUPTI's record of a replay as a whole ends
-// a program whose graph is older than CUPTI; its records of nodes cost 1.4 us each. So two CUDA
-// events stand around a replay in its stream, and while it is launched CUPTI records no work at
-// all.
+// Replays of CUDA graphs as intervals, after an attach. CUPTI's record of a whole replay crashes a
+// program whose graph is older than CUPTI, and its records of nodes cost 1.4 us each. So a CUDA
+// event is recorded before the replay and one after it, in its stream, and CUPTI records no work
+// while a graph is launched.
 //
-// A replay has the record that CUPTI would have made of it, from the event before it to the one
-// after it: of work that runs at the same time in other branches or streams nothing is subtracted.
-// Events have no time of CUPTI's: once a second an event in a stream of our own, which does nothing
-// else, is put between two readings of CUPTI's clock. (CUPTI gives no records of events that are
-// recorded in a callback, with which it would have been simple.)
+// A replay gets the record that CUPTI would have made of it, from one event to the other, whatever
+// else runs at the same time. CUDA has only differences of events. What CUPTI's clock shows at an
+// event is measured once a second: an event in a stream of our own, in which there is nothing else,
+// is put between two readings of that clock. (CUPTI's own records of events were rejected: there
+// are none of events that are recorded in a callback.)
 //
-// What another thread launches during the launch of a replay has no record of CUPTI's, so it is
-// counted like any launch without one. What cannot be timed is left without a record too: more
-// than kSlots replays that have not ended, replays into a stream that is being captured.
+// What other threads start while a graph is launched has no record of CUPTI's: launches of kernels
+// then count as pending, copies and sets are missing. Replays that cannot be timed have no record
+// either: when more than kSlots have not ended, or into a stream that is being captured.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "cupti_inject/activity_drain.h"
 #include "cupti_inject/cupti_abi.h"
 #include "cupti_inject/cupti_records.h"
 #include "cupti_inject/lock.h"
@@ -25,7 +26,7 @@
 
 namespace xpu::inject {
 
-// Functions of the program's CUDA driver; handles as void*, 0 is success.
+// Functions of the program's CUDA driver. Handles are void*, 0 is success.
 struct GraphDriver {
   bool Find();
 
@@ -50,18 +51,21 @@ class GraphIntervals {
   // How often our thread looks for replays that have ended.
   static constexpr uint64_t kCollectPeriodNs = 20'000'000;
 
-  // On the thread that calls Collect. False: this driver cannot do it, or there is no memory.
-  // `ring` and `functions` outlive this object; `functions` may be filled in afterwards.
-  bool Open(RingProducer* ring, const cupti::Functions* functions);
+  // On the thread that calls Collect. False: this driver cannot do it, or there is no memory. All
+  // outlive this object, and are opened before Start.
+  bool Open(RingProducer* ring, ActivityDrain* drain, const cupti::Functions* functions);
   bool is_open() const { return slots_ != nullptr; }
-  // Destroys the events. Nothing may be called any more; the device may still work.
+  // After Stop, while OnContextDestroyed is still called. The device may still work.
+  void DestroyEvents();
+  // Nothing may be called any more.
   void Close();
 
-  // Kinds of records that are off while a graph is launched; they are left to this class.
+  // Kinds of records that only this class switches on and off.
   static bool IsOffDuringReplays(uint32_t kind);
-  // From now on they are on between replays. Once callbacks of replays have come for a while.
+  // From now on they are on except during replays. The callbacks of replays must have been on for a
+  // while: a replay that began without one is not known here.
   void Start();
-  // No record is on any more, and no replay is timed that has not begun.
+  // Switches them off for good. No further replay is timed.
   void Stop();
 
   // In the callbacks of cuGraphLaunch, on its thread. `replay` is the thread's own, 0 between
@@ -84,7 +88,7 @@ class GraphIntervals {
 
   struct Slot {
     std::atomic<State> state;
-    void* context;  // of its events
+    std::atomic<void*> context;  // of its events
     void* start;
     void* end;
     cupti::GraphTrace record;
@@ -98,20 +102,22 @@ class GraphIntervals {
   };
 
   uint32_t TakeSlot(void* context);
+  bool Claim(Slot& slot, State state, void* context);
   bool MakeEvents(Slot& slot, void* context);
+  void DestroyEventsOf(const Slot& slot);
   void Release(Slot& slot, State state);
   Anchor* AnchorOf(void* context);
-  bool TakeAnchor(Anchor& anchor);
+  void TakeAnchor(Anchor& anchor);
   bool Measure(Slot& slot, const Anchor& anchor);
   void CollectOne(Slot& slot);
   void SwitchRecords(bool on);
 
   RingProducer* ring_ = nullptr;
+  ActivityDrain* drain_ = nullptr;
   const cupti::Functions* functions_ = nullptr;
   GraphDriver driver_;
   Slot* slots_ = nullptr;  // kSlots of them
   Anchor anchors_[kContexts];
-  std::atomic<uint32_t> next_slot_{0};
   std::atomic<uint32_t> pending_{0};
   Lock collecting_;  // held while events are looked at; what destroys a context takes it too
   uint64_t error_ns_ = 0;

@@ -116,6 +116,7 @@ struct Injection {        // NOLINT(clang-analyzer-optin.performance.Padding): o
   std::atomic<bool> stop{false};          // the program exits
   std::atomic<bool> finished{false};
   std::atomic<bool> context_exists{false};
+  bool keeps_kinds_on = false;  // at the end of an attached session: see LeaveCupti
   bool has_flusher = false;
 };
 

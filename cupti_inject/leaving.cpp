@@ -1,10 +1,5 @@
 #include "cupti_inject/leaving.h"
 
-#include <cerrno>
-
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "cupti_inject/cupti_versions.h"
 #include "cupti_inject/setup.h"
 
@@ -17,13 +12,6 @@ constexpr uint64_t kCallPatienceNs = 200'000'000;
 constexpr uint64_t kBusyPatienceNs = 3'000'000'000;
 // For the one thread that replays graphs: kinds are on meanwhile, and another session may be near.
 constexpr uint64_t kGraphPatienceNs = 500'000'000;
-
-bool HasEnded(uint32_t tid) {
-  const int saved_errno = errno;
-  const bool has_ended = syscall(SYS_tgkill, getpid(), tid, 0) != 0 && errno == ESRCH;
-  errno = saved_errno;
-  return has_ended;
-}
 
 // Until a callback has done it or tried; in vain: after this time, or when the program exits.
 Leaving WaitForEndOfCall(Injection& self, uint64_t patience_ns) {
@@ -40,18 +28,23 @@ Leaving WaitForEndOfCall(Injection& self, uint64_t patience_ns) {
   }
 }
 
-bool MayFinalize(const Injection& self) {
+bool MayEverFinalize(const Injection& self, uint32_t graph_thread) {
   // A program that has graphs looks like any other when a session begins.
-  const uint32_t graph_thread = g_process.graph_thread.load();
-  if (graph_thread != 0 && (graph_thread == kSeveralThreads || HasEnded(graph_thread)))
-    return false;
-  const bool has_stray_nodes = self.intervals.is_open() && self.drain.has_nodes();
-  return self.cupti.finalize != nullptr && !g_process.keeps_cupti.load() && !has_stray_nodes &&
+  return self.cupti.finalize != nullptr && !g_process.keeps_cupti.load() &&
+         (graph_thread == 0 || (graph_thread != kSeveralThreads && IsAlive(graph_thread))) &&
          cupti::CudaVersionOfCupti(self.cupti_version) >= cupti::kFirstToFinalizeWithGraphs;
 }
 
+bool MayFinalize(const Injection& self) {
+  // Of replays while the kinds were being switched on.
+  const bool has_stray_nodes = self.drain.has_nodes() && !self.keeps_kinds_on;
+  return !has_stray_nodes && MayEverFinalize(self, g_process.graph_thread.load());
+}
+
 void KeepCupti(const Injection& self) {
-  if (g_process.graph_thread.load() != 0) g_process.keeps_cupti.store(true);
+  if (g_process.graph_thread.load() != 0 || self.drain.has_nodes()) {
+    g_process.keeps_cupti.store(true);
+  }
   TearDownCupti(self);
 }
 
@@ -66,7 +59,8 @@ void NoteGraphThread(ThreadState& thread) {
 }
 
 bool KeepsKindsOn(const Injection& self) {
-  return g_process.graph_thread.load() != 0 && !self.intervals.is_open() && MayFinalize(self);
+  const uint32_t graph_thread = g_process.graph_thread.load();
+  return graph_thread != 0 && !self.intervals.is_open() && MayEverFinalize(self, graph_thread);
 }
 
 void LeaveCupti(Injection& self, bool is_idle) {

@@ -4,13 +4,15 @@
 //
 // Where graphs are replayed that is dangerous (CUPTI 13.0 with driver 580). The program crashes, at
 // once or in a later replay,
-//   when a graph whose nodes were recorded is replayed between the end of their kinds and
-//       cuptiFinalize: so these stay on until then;
-//   when another thread is in a replay meanwhile, which nothing can prevent: so it is done where
-//       one thread alone has ever been seen to replay graphs, and by that thread.
-// Where that cannot be (several threads, or none any more, no call in time, a CUPTI older than
-// kFirstToFinalizeWithGraphs), the program keeps CUPTI initialized for good, without subscriber and
-// kinds. Then each node of a replay costs 0.05 to 0.4 us more than before.
+//   if a graph whose nodes were recorded is replayed after their kinds were disabled and before
+//       cuptiFinalize: so these kinds stay on until then;
+//   if another thread replays a graph during cuptiFinalize, which nothing can prevent: so only a
+//       process in which a single thread has ever been seen to replay graphs is left, by that
+//       thread.
+// Every other process with graphs keeps CUPTI initialized for good, without subscriber and kinds:
+// if several threads replay them, if that thread has ended or makes no call in time, or if CUPTI is
+// older than kFirstToFinalizeWithGraphs. There each node of a replay costs 0.05 to 0.4 us more than
+// before the attach.
 #pragma once
 
 #include "cupti_inject/injection.h"

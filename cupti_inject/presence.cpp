@@ -10,6 +10,8 @@ namespace {
 
 constexpr uint32_t kNobody = UINT32_MAX;  // no thread has this number, nor is it said to be dead
 
+}  // namespace
+
 bool IsAlive(uint32_t tid) {
   const int saved_errno = errno;
   const bool alive =
@@ -18,8 +20,6 @@ bool IsAlive(uint32_t tid) {
   errno = saved_errno;
   return alive;
 }
-
-}  // namespace
 
 ThreadSlot* Presence::Claim(uint32_t tid) {
   for (uint32_t i = 0; i < kSlots; ++i) {

@@ -13,6 +13,9 @@
 
 namespace xpu::inject {
 
+// Whether the process has that thread.
+bool IsAlive(uint32_t tid);
+
 struct alignas(64) ThreadSlot {
   std::atomic<uint32_t> owner{0};   // tid; 0: free
   std::atomic<uint32_t> inside{0};  // how many of our functions the thread is in: they may nest

@@ -220,7 +220,7 @@ bool SetUpCupti(Injection& self, const char* chosen_cupti, char* reason, size_t 
   }
   OpenSampling(self);
   if (self.intervals.is_open()) {
-    Try(self, "callbacks of contexts that go",
+    Try(self, "context destruction callbacks",
         self.cupti.enable_callback(1, self.subscriber, cupti::kDomainResource,
                                    cupti::kResourceContextDestroyStarting));
   }

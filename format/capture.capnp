@@ -178,7 +178,6 @@ enum GraphTrace {
   unknown @0;
   graph @1;  # as one graph_launch
   node @2;  # as one kernel, memcpy or memset per node
-  interval @3;  # as one graph_launch, from an event before it in its stream to one after it
 }
 
 enum CallGraph {

@@ -376,10 +376,8 @@ Status SetScope(const Words& words, RecordOptions& options) {
   if (injects || !options.inject) return Ok();
   options.attach = (has_pids || words.attach) && !words.no_attach && options.record_gpu;
   if (options.attach) {
-    // CUPTI's own record of a replay needs the whole life of its graph: what else there is takes
-    // more from the replays, or shows less of them.
-    options.graph_trace =
-        words.graph_trace == "graph" ? GraphTraceMode::kInterval : GraphTraceMode::kNode;
+    // A whole replay is timed by events there, which shows less of what other threads do.
+    if (words.graph_trace != "graph") options.graph_trace = GraphTraceMode::kNode;
     options.record_nvtx = false;
     return CheckAttach(words, options);
   }

@@ -61,9 +61,9 @@ inline constexpr HelpGroup kHelpGroups[] = {
                         injected library), uprobe (by the kernel), auto
                         (default: inline where the library is loaded), none
   --cuda-graph-trace WHAT  graph (default): one record per replay of a CUDA
-                        graph; node: one per kernel, with the code that added
-                        it, which makes replays of short kernels up to 1.9 times
-                        as long
+                        graph; node (default after an attach): one per kernel,
+                        with the code that added it, which makes replays of
+                        short kernels up to 1.9 times as long
   --gpu-memory          record each allocation and release of GPU memory, with
                         its stack
   --gpu-samples         sample which instructions kernels execute, and what

@@ -22,7 +22,7 @@ namespace xpu {
 
 enum class LaunchStacks { kNone, kAuto, kInline, kUprobe };
 enum class CallGraphMode { kAuto, kFramePointers, kTables };
-enum class GraphTraceMode { kGraph, kNode, kInterval };
+enum class GraphTraceMode { kGraph, kNode };
 
 struct RecordOptions {
   std::string output = "capture.xpu";  // "-": standard output

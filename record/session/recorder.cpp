@@ -93,18 +93,6 @@ uint64_t DrawRecordingId() {
   return ::getrandom(&id, sizeof(id), 0) == sizeof(id) ? id | 1 : 0;
 }
 
-GraphTrace GraphTraceOf(GraphTraceMode mode) {
-  switch (mode) {
-    case GraphTraceMode::kNode:
-      return GraphTrace::kNode;
-    case GraphTraceMode::kInterval:
-      return GraphTrace::kInterval;
-    case GraphTraceMode::kGraph:
-      break;
-  }
-  return GraphTrace::kGraph;
-}
-
 // Returns the start time of the recording.
 uint64_t WriteBeginning(EventSink& sink, const RecordOptions& options, const Sources& sources,
                         const Target* target, uint32_t part) {
@@ -123,7 +111,8 @@ uint64_t WriteBeginning(EventSink& sink, const RecordOptions& options, const Sou
   info.settings = sink.Intern(QuoteForShell(options.own_arguments));
   info.working_directory = sink.Intern(WorkingDirectory());
   info.launch_stacks = sources.launch_stacks();
-  info.graph_trace = GraphTraceOf(options.graph_trace);
+  info.graph_trace =
+      options.graph_trace == GraphTraceMode::kNode ? GraphTrace::kNode : GraphTrace::kGraph;
   info.call_graph = sources.call_graph();
   info.symbols = options.symbols;
   info.recording = DrawRecordingId();

@@ -118,9 +118,6 @@ void Summary::WriteProgram() {
     if (IsImported(model_, info)) continue;
     text_.Line("host", HostText(model_, info));
     WriteLabels(model_, info, "labels", text_);
-    if (info.graph_trace == GraphTrace::kInterval) {
-      text_.Line("graphs", "each replay is timed from an event before it to one after it");
-    }
   }
   if (!model_.events.recording_end.empty()) {
     std::string duration = HumanDuration(RunTimeNs(model_));

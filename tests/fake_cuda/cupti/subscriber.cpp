@@ -61,16 +61,21 @@ void NoteReplay(bool exit) {
     is_in_one = !exit;
     state.replays.fetch_add(exit ? UINT32_MAX : 1);
   }
+}
+
+// Once its callback has switched kinds on or off.
+void NoteWhetherNodesAreRecorded() {
+  State& state = TheState();
   const bool records_nodes = KindEnabled(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) ||
                              KindEnabled(CUPTI_ACTIVITY_KIND_MEMCPY) ||
                              KindEnabled(CUPTI_ACTIVITY_KIND_MEMSET);
-  if (!exit && state.recorded_nodes && !records_nodes) state.replayed_unrecorded = true;
+  if (state.recorded_nodes && !records_nodes) state.replayed_unrecorded = true;
 }
 
 void OnApi(ApiCall* call, bool exit) {
-  if (call->domain == fake_cuda::kDriverDomain && IsGraphLaunch(call->callback_id)) {
-    NoteReplay(exit);
-  }
+  const bool is_replay =
+      call->domain == fake_cuda::kDriverDomain && IsGraphLaunch(call->callback_id);
+  if (is_replay) NoteReplay(exit);
   const fake_cuda::Driver& driver = *xpu_fake_driver();
   CUpti_CallbackData data{};
   data.callbackSite = exit ? CUPTI_API_EXIT : CUPTI_API_ENTER;
@@ -88,6 +93,7 @@ void OnApi(ApiCall* call, bool exit) {
     CallBack(exit ? at_end : CallbackSite::kEnter, static_cast<CUpti_CallbackDomain>(call->domain),
              *id, &data);
   }
+  if (is_replay && !exit) NoteWhetherNodesAreRecorded();
   const Adding adding;
   if (!exit || !WantsRecord(*call)) return;
   call->end_ns = driver.now_ns();

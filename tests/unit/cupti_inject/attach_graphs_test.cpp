@@ -138,13 +138,15 @@ TEST(AttachGraphs, NodesAreCompleteAndCuptiIsLeft) {
     const AttachFunction attach = LoadLibrary();
     const auto replayers = MakeReplayers(1);
     SessionRecords before;
+    int left = 0;
     for (int session = 0; session < 4; ++session) {
       SessionRecords records = Record(attach, kByNodes, replayers);
       ExpectNodes(records);
       ExpectComplete(records);
-      EXPECT_TRUE(session == 0 || BeginsAnew(records, before)) << session;
+      if (session > 0 && BeginsAnew(records, before)) ++left;
       before = std::move(records);
     }
+    EXPECT_EQ(left, 3);
   });
 }
 
@@ -192,6 +194,25 @@ TEST(AttachGraphs, CuptiStaysWhereSeveralThreadsReplay) {
   }
 }
 
+// Nobody is left who could do it.
+TEST(AttachGraphs, CuptiStaysOnceTheThreadHasEnded) {
+  InChild([] {
+    const AttachFunction attach = LoadLibrary();
+    auto replayers = MakeReplayers(1);
+    Record(attach, kByNodes, replayers);
+    replayers.clear();
+    Launchers launchers(2);
+    std::vector<SessionRecords> sessions;
+    while (sessions.size() < 2) {
+      AttachingRecorder recorder(kByNodes);
+      ASSERT_TRUE(recorder.Begin(attach)) << recorder.error();
+      launchers.WaitForCalls(200);
+      sessions.push_back(recorder.End());
+    }
+    EXPECT_FALSE(BeginsAnew(sessions[1], sessions[0]));
+  });
+}
+
 // What other threads launch between replays is recorded; during one there may be no record of it,
 // and the launch is there all the same.
 TEST(AttachGraphs, OtherThreadsLaunchMeanwhile) {
@@ -207,7 +228,7 @@ TEST(AttachGraphs, OtherThreadsLaunchMeanwhile) {
         const std::set<uint32_t> inner = Inner(records);
         const auto with_work = static_cast<size_t>(std::count_if(
             inner.begin(), inner.end(), [&](uint32_t id) { return kernels.contains(id); }));
-        EXPECT_GT(with_work, inner.size() / 4);
+        EXPECT_GT(with_work, inner.size() / 10);
         if (settings == kByNodes) {
           EXPECT_EQ(with_work, inner.size());
         }

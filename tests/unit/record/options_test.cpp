@@ -303,7 +303,7 @@ TEST(Options, AllProcessesAreAttachedToOnlyWhenAsked) {
   const RecordOptions all = Good({"-a", "--attach"});
   EXPECT_TRUE(all.attach && all.record_gpu && !all.gpu_out_of_reach && !all.record_nvtx);
   EXPECT_EQ(all.graph_trace, GraphTraceMode::kNode);
-  EXPECT_EQ(Good({"-p", "12", "--cuda-graph-trace=graph"}).graph_trace, GraphTraceMode::kInterval);
+  EXPECT_EQ(Good({"-p", "12", "--cuda-graph-trace=graph"}).graph_trace, GraphTraceMode::kGraph);
   EXPECT_TRUE(Good({"-a", "--attach", "sleep", "1"}).attach);
   EXPECT_TRUE(Good({"-a", "--attach", "--gpu-only"}).attach);
   EXPECT_TRUE(Good({"-p", "12", "--attach"}).attach);
