@@ -26,7 +26,6 @@ import time
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 
 def make_model(options):
@@ -77,11 +76,11 @@ class DecoderLayer(nn.Module):
         self.keys[:, :, place:place + 1] = self.rotated(self.of_heads(self.key(hidden)), cosine,
                                                         sine)
         self.values[:, :, place:place + 1] = self.of_heads(self.value(hidden))
-        attention = functional.scaled_dot_product_attention(query, self.keys, self.values,
-                                                            enable_gqa=True)
+        attention = nn.functional.scaled_dot_product_attention(query, self.keys, self.values,
+                                                               enable_gqa=True)
         x = x + self.output(attention.transpose(1, 2).reshape(1, 1, -1))
         hidden = self.normalized(x, self.before_network)
-        return x + self.down(functional.silu(self.gate(hidden)) * self.up(hidden))
+        return x + self.down(nn.functional.silu(self.gate(hidden)) * self.up(hidden))
 
 
 class Decoder(nn.Module):
@@ -100,7 +99,7 @@ class Decoder(nn.Module):
         x = self.words(word)
         for layer in self.layers:
             x = layer(x, place, self.cosine[place], self.sine[place])
-        return functional.linear(x, self.words.weight).argmax(-1)
+        return nn.functional.linear(x, self.words.weight).argmax(-1)
 
 
 def decode_step(options):
