@@ -6,7 +6,6 @@
 
 #include "cupti_inject/graph_nodes.h"
 #include "cupti_inject/injection.h"
-#include "cupti_inject/leaving.h"
 #include "cupti_inject/thread_state.h"
 
 namespace xpu::inject {

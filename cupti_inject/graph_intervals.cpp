@@ -175,7 +175,7 @@ bool GraphIntervals::Claim(Slot& slot, State state, void* context) {
 }
 
 // Used by the caller from now on; kSlots: there is none. Slots are taken from the first on, so that
-// behind an empty one there are few others.
+// few are in use after an empty one.
 uint32_t GraphIntervals::TakeSlot(void* context) {
   uint32_t at = 0;
   uint32_t of_other = kSlots;

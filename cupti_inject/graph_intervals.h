@@ -10,8 +10,8 @@
 // are none of events that are recorded in a callback.)
 //
 // What other threads start while a graph is launched has no record of CUPTI's: launches of kernels
-// then count as pending, copies and sets are missing. Replays that cannot be timed have no record
-// either: when more than kSlots have not ended, or into a stream that is being captured.
+// then count as pending, memory copies and memsets are missing. Replays that cannot be timed have
+// no record either: when more than kSlots have not ended, or into a stream that is being captured.
 #pragma once
 
 #include <atomic>

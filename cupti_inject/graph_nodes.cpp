@@ -138,4 +138,12 @@ void ForgetNodes(Injection& self, uint32_t correlation_id) {
   }
 }
 
+void NoteGraphThread(ThreadState& thread) {
+  const uint32_t tid = CurrentTid(thread);
+  uint32_t known = g_process.graph_thread.load(std::memory_order_relaxed);
+  if (known == tid || known == kSeveralThreads) return;
+  if (known == 0 && g_process.graph_thread.compare_exchange_strong(known, tid)) return;
+  g_process.graph_thread.store(kSeveralThreads);
+}
+
 }  // namespace xpu::inject

@@ -18,4 +18,7 @@ void OnGraphUpdated(Injection& self, const cupti::GraphExecUpdateParameters& par
 // At the end of a call that made nodes.
 void ForgetNodes(Injection& self, uint32_t correlation_id);
 
+// A replay was seen, on its thread: see LeaveCupti.
+void NoteGraphThread(ThreadState& thread);
+
 }  // namespace xpu::inject

@@ -50,14 +50,6 @@ void KeepCupti(const Injection& self) {
 
 }  // namespace
 
-void NoteGraphThread(ThreadState& thread) {
-  const uint32_t tid = CurrentTid(thread);
-  uint32_t known = g_process.graph_thread.load(std::memory_order_relaxed);
-  if (known == tid || known == kSeveralThreads) return;
-  if (known == 0 && g_process.graph_thread.compare_exchange_strong(known, tid)) return;
-  g_process.graph_thread.store(kSeveralThreads);
-}
-
 bool KeepsKindsOn(const Injection& self) {
   const uint32_t graph_thread = g_process.graph_thread.load();
   return graph_thread != 0 && !self.intervals.is_open() && MayEverFinalize(self, graph_thread);

@@ -16,12 +16,8 @@
 #pragma once
 
 #include "cupti_inject/injection.h"
-#include "cupti_inject/thread_state.h"
 
 namespace xpu::inject {
-
-// A replay was seen. On its thread.
-void NoteGraphThread(ThreadState& thread);
 
 // Whether the kinds have to stay on until LeaveCupti.
 bool KeepsKindsOn(const Injection& self);

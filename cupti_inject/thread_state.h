@@ -55,8 +55,8 @@ struct ThreadState {
   uint32_t tid;            // 0: not asked yet
   uint32_t replay;         // of GraphIntervals
   uint32_t wait_delay_ns;  // of the wait that it is in, from the call on: our own work
-  ThreadSlot* slot;        // nullptr: it has none yet
   uint32_t session;        // that this is of (Injection::number): a later one begins anew
+  ThreadSlot* slot;        // nullptr: it has none yet
 
   // What is left of an earlier session is void: the calls that the thread was in then, what it
   // knew of its stack. How deep its ranges are open the program gets to see, so that stays.

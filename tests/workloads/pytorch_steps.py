@@ -40,6 +40,9 @@ def make_model(options):
             torch.randn(batch, sequence, width, device="cuda"))
 
 
+KEPT_TOKENS = 256  # of which the decoder has keys and values
+
+
 class DecoderLayer(nn.Module):
     """Grouped-query attention over the last tokens, and a gated feed-forward network."""
 
@@ -84,14 +87,12 @@ class DecoderLayer(nn.Module):
 
 
 class Decoder(nn.Module):
-    TOKENS = 256
-
     def __init__(self, layers, words=32_000, width=1536):
         super().__init__()
         self.words = nn.Embedding(words, width)
-        self.layers = nn.ModuleList(DecoderLayer(width, 12, 2, 8960, self.TOKENS)
+        self.layers = nn.ModuleList(DecoderLayer(width, 12, 2, 8960, KEPT_TOKENS)
                                     for _ in range(layers))
-        angles = torch.outer(torch.arange(self.TOKENS), 1e6 ** -torch.linspace(0, 1, 64))
+        angles = torch.outer(torch.arange(KEPT_TOKENS), 1e6 ** -torch.linspace(0, 1, 64))
         self.register_buffer("cosine", torch.cat((angles.cos(), angles.cos()), dim=-1))
         self.register_buffer("sine", torch.cat((angles.sin(), angles.sin()), dim=-1))
 
@@ -106,7 +107,7 @@ def decode_step(options):
     with torch.device("cuda"), torch.no_grad():
         model = Decoder(options.layers or 28).to(torch.bfloat16)
         word = torch.zeros(1, 1, dtype=torch.long)
-    places = itertools.cycle(range(Decoder.TOKENS))
+    places = itertools.cycle(range(KEPT_TOKENS))
 
     @torch.inference_mode()
     def step():
