@@ -259,15 +259,18 @@ class WorkChoice {
     if (is_during) {
       shown_.filtered_work.Add(place);
     } else if (is_wanted) {
-      AddAround(work, shown_.around[analysis_.gpus.Of(work.instance, work.device_id).number]);
+      AddAround(place, shown_.around[analysis_.gpus.Of(work.instance, work.device_id).number]);
     }
   }
-  void AddAround(const GpuWork& work, WorkAround& around) const {
+  void AddAround(size_t place, WorkAround& around) const {
+    const GpuWorkList& all = analysis_.correlation.work;
+    const GpuWork& work = all[place];
     if (work.start_ns >= shown_.to_ns) {
-      const bool is_first = around.after == nullptr || work.start_ns < around.after->start_ns;
-      if (is_first) around.after = &work;
-    } else if (around.before == nullptr || work.end_ns > around.before->end_ns) {
-      around.before = &work;
+      const bool is_first =
+          around.after == kNoWork || work.start_ns < all.Get<&GpuWork::start_ns>(around.after);
+      if (is_first) around.after = static_cast<uint32_t>(place);
+    } else if (around.before == kNoWork || work.end_ns > all.Get<&GpuWork::end_ns>(around.before)) {
+      around.before = static_cast<uint32_t>(place);
     }
   }
 

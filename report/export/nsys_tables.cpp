@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -61,13 +62,13 @@ class LaunchesByCall {
               [this](uint32_t a, uint32_t b) { return KeyOf(launches_[a]) < KeyOf(launches_[b]); });
   }
 
-  // nullptr: the call starts no work.
-  const Launch* Find(const ApiCall& call) const {
+  // None: the call starts no work.
+  std::optional<Launch> Find(const ApiCall& call) const {
     const auto found = std::lower_bound(
         places_.begin(), places_.end(), KeyOf(call),
         [this](uint32_t place, const auto& key) { return KeyOf(launches_[place]) < key; });
-    if (found == places_.end() || KeyOf(launches_[*found]) != KeyOf(call)) return nullptr;
-    return &launches_[*found];
+    if (found == places_.end() || KeyOf(launches_[*found]) != KeyOf(call)) return std::nullopt;
+    return launches_[*found];
   }
 
   // As the recorder numbers it where that is known.
@@ -265,7 +266,7 @@ void NsysTables::WriteCalls() {
   const LaunchesByCall launches(analysis_.correlation.launches);
   for (const ApiCall& call : events_.api_calls) {
     if (sink_.failed()) return;
-    const Launch* launch = launches.Find(call);
+    const std::optional<Launch> launch = launches.Find(call);
     const uint32_t tid = launches.ThreadOf(call);
     PutTime(call.start_ns);
     PutTime(call.end_ns);
@@ -274,7 +275,7 @@ void NsysTables::WriteCalls() {
     sink_.Text(analysis_.api_names.Text(
         analysis_.api_names.Of(call.instance, call.domain, call.callback_id)));
     Put(call.return_value);
-    if (launch != nullptr && launch->has_stack) {
+    if (launch && launch->has_stack) {
       Put(paths_.OfLaunch(*launch).value);
     } else {
       sink_.Null();

@@ -8,80 +8,57 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <new>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include <sys/mman.h>
-
 #include "format/base/ids.h"
 #include "format/events.h"
 #include "report/model/flat_map.h"
-#include "report/model/huge_pages.h"
+#include "report/model/packed_columns.h"
 
 namespace xpu {
 
-// A long array that grows in place: the kernel moves its pages instead of copying them, so that it
-// never takes twice its memory.
-template <typename T>
-class GrowingArray {
-  static_assert(std::is_trivially_copyable_v<T>);
+// The numbers that fields of events are kept as.
+template <typename Field>
+uint64_t ToColumn(const Field& field) {
+  if constexpr (requires { field.value; }) {
+    return field.value;
+  } else {
+    return static_cast<uint64_t>(field);
+  }
+}
+template <typename Field>
+Field FromColumn(uint64_t number) {
+  if constexpr (requires(Field field) { field.value; }) {
+    return Field{static_cast<typename Field::Value>(number)};
+  } else {
+    return static_cast<Field>(number);
+  }
+}
 
+// Goes through a list whose events are made when they are asked for.
+template <typename List>
+class ValueIterator {
  public:
-  GrowingArray() = default;
-  GrowingArray(GrowingArray&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)),
-        size_(std::exchange(other.size_, 0)),
-        bytes_(std::exchange(other.bytes_, 0)) {}
-  GrowingArray& operator=(GrowingArray&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    std::swap(bytes_, other.bytes_);
+  using iterator_category = std::input_iterator_tag;
+  using value_type = decltype(std::declval<const List&>()[0]);
+  using difference_type = std::ptrdiff_t;
+  using pointer = void;
+  using reference = value_type;
+
+  ValueIterator(const List& list, size_t index) : list_(&list), index_(index) {}
+  value_type operator*() const { return (*list_)[index_]; }
+  ValueIterator& operator++() {
+    ++index_;
     return *this;
   }
-  ~GrowingArray() {
-    if (data_ != nullptr) ::munmap(data_, bytes_);
-  }
-
-  size_t size() const { return size_; }
-  bool empty() const { return size_ == 0; }
-  T* begin() { return data_; }
-  T* end() { return data_ + size_; }
-  T& operator[](size_t index) { return data_[index]; }
-  const T& operator[](size_t index) const { return data_[index]; }
-
-  // By value: it may be one of its own, which growing moves.
-  void push_back(T value) {
-    if ((size_ + 1) * sizeof(T) > bytes_) Grow();
-    new (data_ + size_) T(value);
-    ++size_;
-  }
+  friend bool operator==(const ValueIterator&, const ValueIterator&) = default;
 
  private:
-  static constexpr size_t kFirstBytes = size_t{64} << 10;
-
-  void Grow() {
-    const size_t bytes = std::max(kFirstBytes, 2 * bytes_);
-    void* grown =
-        data_ == nullptr ? MapPages(bytes) : ::mremap(data_, bytes_, bytes, MREMAP_MAYMOVE);
-    if (grown == MAP_FAILED) throw std::bad_alloc();
-    WantHugePages(grown, bytes);
-    data_ = static_cast<T*>(grown);
-    bytes_ = bytes;
-  }
-
-  T* data_ = nullptr;
-  size_t size_ = 0;
-  size_t bytes_ = 0;  // mapped; those that nothing was put into take no memory
-};
-
-// A field of an event, kept outside it.
-template <auto kField>
-struct KeptField;
-template <typename Event, typename Value, Value Event::*kField>
-struct KeptField<kField> {
-  Value value;
+  const List* list_;
+  size_t index_;
 };
 
 // `kOwnFields`: those that differ from event to event, as in &Kernel::start_ns.
@@ -89,57 +66,58 @@ template <typename Event, auto... kOwnFields>
 class CompactList {
  public:
   size_t size() const { return rows_.size(); }
-  bool empty() const { return rows_.empty(); }
+  bool empty() const { return rows_.size() == 0; }
 
   void push_back(const Event& event) {
     if (!IsExpected(event)) Find(event);
-    rows_.push_back({{event.*kOwnFields}..., last_});
+    rows_.push_back({ToColumn(event.*kOwnFields)..., last_});
   }
 
-  // By value: there is no such event in memory.
+  // By value: there is no such event in memory. Of one that is made in place no more is read than
+  // what is asked of it.
   Event operator[](size_t index) const {
-    const Row& row = rows_[index];
-    Event event = rests_[row.rest];
-    ((event.*kOwnFields = row.KeptField<kOwnFields>::value), ...);
+    Event event = rests_[rows_.Get(kRestColumn, index)];
+    size_t column = 0;
+    (SetField(event.*kOwnFields, rows_.Get(column++, index)), ...);
     return event;
   }
 
   // One field, without the others: Get<&Kernel::name>(index).
   template <auto kField>
   auto Get(size_t index) const {
-    return FieldOf<kField>(rows_[index]);
+    constexpr size_t kColumn = ColumnOf<kField>();
+    if constexpr (kColumn == kRestColumn) {
+      return rests_[rows_.Get(kRestColumn, index)].*kField;
+    } else {
+      return FromColumn<std::remove_cvref_t<decltype(std::declval<Event>().*kField)>>(
+          rows_.Get(kColumn, index));
+    }
   }
 
   // By an own field; equal ones keep their order.
   template <auto kField>
   void SortBy() {
-    const auto is_before = [this](const Row& a, const Row& b) {
-      return FieldOf<kField>(a) < FieldOf<kField>(b);
-    };
-    if (std::is_sorted(rows_.begin(), rows_.end(), is_before)) return;
-    std::stable_sort(rows_.begin(), rows_.end(), is_before);
+    const auto is_before = [this](size_t a, size_t b) { return Get<kField>(a) < Get<kField>(b); };
+    size_t ordered = 1;
+    while (ordered < size() && !is_before(ordered, ordered - 1)) ++ordered;
+    if (ordered >= size()) return;
+    std::vector<uint32_t> order(size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), is_before);
+    Rows sorted;
+    for (const uint32_t place : order) sorted.push_back(rows_[place]);
+    rows_ = std::move(sorted);
   }
 
-  class Iterator {
-   public:
-    using iterator_category = std::input_iterator_tag;
-    using value_type = Event;
-    using difference_type = std::ptrdiff_t;
-    using pointer = void;
-    using reference = Event;
+  // What the events have besides their own fields, of all that share it once.
+  const std::vector<Event>& rests() const { return rests_; }
+  // Calls edit(event) for each of these.
+  template <typename Edit>
+  void EditRests(Edit&& edit) {
+    for (Event& rest : rests_) edit(rest);
+  }
 
-    Iterator(const CompactList& list, size_t index) : list_(&list), index_(index) {}
-    Event operator*() const { return (*list_)[index_]; }
-    Iterator& operator++() {
-      ++index_;
-      return *this;
-    }
-    friend bool operator==(const Iterator&, const Iterator&) = default;
-
-   private:
-    const CompactList* list_;
-    size_t index_;
-  };
+  using Iterator = ValueIterator<CompactList>;
   Iterator begin() const { return {*this, 0}; }
   Iterator end() const { return {*this, size()}; }
 
@@ -147,30 +125,33 @@ class CompactList {
   using RestId = Id<struct RestTag, uint32_t>;
   using Numbers = std::array<uint64_t, FieldCount<Event>()>;
 
-  struct Row : KeptField<kOwnFields>... {
-    uint32_t rest;  // in rests_
-  };
+  static constexpr size_t kRestColumn = sizeof...(kOwnFields);  // place in rests_
+  using Rows = PackedColumns<kRestColumn + 1>;
 
   template <auto kField>
-  auto FieldOf(const Row& row) const {
-    if constexpr (std::is_base_of_v<KeptField<kField>, Row>) {
-      return row.KeptField<kField>::value;
+  static constexpr size_t ColumnOf() {
+    size_t column = 0;
+    static_cast<void>(((IsSame<kField, kOwnFields>() || (++column, false)) || ...));
+    return column;
+  }
+  template <auto kField, auto kOther>
+  static constexpr bool IsSame() {
+    if constexpr (std::is_same_v<decltype(kField), decltype(kOther)>) {
+      return kField == kOther;
     } else {
-      return rests_[row.rest].*kField;
+      return false;
     }
+  }
+  template <typename Field>
+  static void SetField(Field& field, uint64_t number) {
+    field = FromColumn<Field>(number);
   }
 
   // Inlined, `count` is known at each field; else its memory would be read and written for each.
   [[gnu::flatten]] static Numbers NumbersOf(const Event& event) {
     Numbers numbers;
     size_t count = 0;
-    VisitFields(event, [&](const char*, const auto& field) {
-      if constexpr (requires { field.value; }) {
-        numbers[count++] = field.value;
-      } else {
-        numbers[count++] = static_cast<uint64_t>(field);
-      }
-    });
+    VisitFields(event, [&](const char*, const auto& field) { numbers[count++] = ToColumn(field); });
     return numbers;
   }
 
@@ -237,7 +218,7 @@ class CompactList {
     last_ = known.value - 1;
   }
 
-  GrowingArray<Row> rows_;
+  Rows rows_;
   std::vector<Event> rests_;
   std::vector<std::array<uint32_t, 2>> followers_;  // of each of rests_, the newest first
   uint32_t last_ = 0;                               // in rests_

@@ -40,8 +40,8 @@ void ForEachGap(const GpuBusy& gpu, Gap gap) {
 bool SetRange(const Analysis& analysis, GpuBusy& gpu) {
   const auto found = analysis.shown.around.find(gpu.gpu);
   if (found != analysis.shown.around.end()) gpu.around = &found->second;
-  const bool is_before = gpu.around != nullptr && gpu.around->before != nullptr;
-  const bool is_after = gpu.around != nullptr && gpu.around->after != nullptr;
+  const bool is_before = gpu.around != nullptr && gpu.around->before != kNoWork;
+  const bool is_after = gpu.around != nullptr && gpu.around->after != kNoWork;
   if (gpu.spans.empty() && !(is_before && is_after)) return false;
   gpu.from_ns = gpu.spans.empty() ? analysis.shown.from_ns : gpu.spans.front().start_ns;
   gpu.to_ns = gpu.spans.empty() ? analysis.shown.to_ns : gpu.spans.back().end_ns;
@@ -145,10 +145,6 @@ uint64_t CountedNs(const GpuBusy& gpu, uint64_t start_ns, uint64_t end_ns) {
 
 std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu) {
   const GpuWorkList& work = analysis.correlation.work;
-  const auto launch_of = [&](const GpuWork& of) {
-    const bool is_known = of.launch != GpuWork::kNoLaunch;
-    return is_known ? &analysis.correlation.launches[of.launch] : nullptr;
-  };
   std::vector<IdleGap> gaps;
   const auto add = [&](IdleGap gap) {
     if (gap.end_ns <= gap.start_ns) return;
@@ -159,19 +155,19 @@ std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu) {
   auto other = gpu.others.begin();
   ForEachGap(gpu, [&](uint64_t start_ns, uint64_t end_ns, size_t next) {
     IdleGap gap{.start_ns = start_ns, .end_ns = end_ns};
-    gap.before = next == 0 ? gpu.around->before : &work[gpu.spans[next - 1].last];
+    gap.before = next == 0 ? gpu.around->before : gpu.spans[next - 1].last;
     while (other != gpu.others.end() && other->end_ns <= start_ns) ++other;
     for (auto in_gap = other; in_gap != gpu.others.end() && in_gap->start_ns < end_ns; ++in_gap) {
       IdleGap part = gap;
       part.end_ns = std::min(in_gap->start_ns, end_ns);
-      part.other = &work[in_gap->first];
-      part.other_launch = launch_of(*part.other);
+      part.other = in_gap->first;
+      part.other_launch = work.Get<&GpuWork::launch>(part.other);
       add(part);
       gap.start_ns = std::max(gap.start_ns, in_gap->end_ns);
-      gap.before = nullptr;
+      gap.before = kNoWork;
     }
-    gap.after = next == gpu.spans.size() ? gpu.around->after : &work[gpu.spans[next].first];
-    gap.launch = launch_of(*gap.after);
+    gap.after = next == gpu.spans.size() ? gpu.around->after : gpu.spans[next].first;
+    gap.launch = work.Get<&GpuWork::launch>(gap.after);
     add(gap);
   });
   return gaps;

@@ -43,12 +43,13 @@ struct IdleGap {
   uint32_t gpu = 0;  // as the report numbers them
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
-  uint64_t ns = 0;                       // without what GpuBusy::uncounted has of it
-  const GpuWork* before = nullptr;       // the work before it; nullptr: what a filter leaves out
-  const GpuWork* after = nullptr;        // what ended it; likewise
-  const Launch* launch = nullptr;        // the call that started that; nullptr: it is not known
-  const GpuWork* other = nullptr;        // what ended it, where a filter leaves that out
-  const Launch* other_launch = nullptr;  // the call that started that; nullptr: it is not known
+  uint64_t ns = 0;            // without what GpuBusy::uncounted has of it
+  uint32_t before = kNoWork;  // in Correlation::work; kNoWork: what a filter leaves out
+  uint32_t after = kNoWork;   // what ended it; likewise
+  uint32_t other = kNoWork;   // what ended it, where a filter leaves that out
+  // The call that started what ended it, in Correlation::launches; kNoLaunch: it is not known.
+  uint32_t launch = GpuWork::kNoLaunch;
+  uint32_t other_launch = GpuWork::kNoLaunch;
 };
 
 // Sorts spans and joins those that overlap or touch.

@@ -28,16 +28,19 @@ bool IsSpinning(const NamedFrame& frame) {
 
 std::string NameOfPart(const Analysis& analysis, const IdlePart& part, const CallTree& tree,
                        PathId path) {
-  const auto api_of = [&](const Launch& launch) { return ApiNameOf(analysis.api_names, launch); };
+  const auto api_of = [&](uint32_t launch) {
+    return ApiNameOf(analysis.api_names, analysis.correlation.launches[launch]);
+  };
   switch (part.cause) {
     case IdlePart::Cause::kSample:
     case IdlePart::Cause::kMeanwhile:
       return analysis.frames[tree[path].frame].Label();
     case IdlePart::Cause::kWait:
-      return part.launch == nullptr ? Format("{} in a synchronization", kNoSampleFrame)
-                                    : Format("{} in {}", kNoSampleFrame, api_of(*part.launch));
+      return part.launch == GpuWork::kNoLaunch
+                 ? Format("{} in a synchronization", kNoSampleFrame)
+                 : Format("{} in {}", kNoSampleFrame, api_of(part.launch));
     case IdlePart::Cause::kLaunch:
-      return Format("{} before {}", kNoSampleFrame, api_of(*part.launch));
+      return Format("{} before {}", kNoSampleFrame, api_of(part.launch));
     case IdlePart::Cause::kQueued:
       return "[launched before]";
     case IdlePart::Cause::kUnknown:
@@ -170,14 +173,18 @@ uint64_t IdleSamples::OfOthers(const Owner& owner, Stretch stretch, std::vector<
 }
 
 Owner OwnerOf(const Analysis& analysis, const IdleGap& gap) {
-  if (gap.launch != nullptr) return OwnerOf(analysis, *gap.launch);
-  if (gap.other != nullptr) {
-    Owner owner = OwnerOf(analysis, *gap.other);
-    owner.process = analysis.processes.At(owner.pid, gap.other->start_ns);
-    owner.time_ns = gap.other->start_ns;
+  const Correlation& correlation = analysis.correlation;
+  if (gap.launch != GpuWork::kNoLaunch) {
+    return OwnerOf(analysis, correlation.launches[gap.launch]);
+  }
+  if (gap.other != kNoWork) {
+    const GpuWork other = correlation.work[gap.other];
+    Owner owner = OwnerOf(analysis, other);
+    owner.process = analysis.processes.At(owner.pid, other.start_ns);
+    owner.time_ns = other.start_ns;
     return owner;
   }
-  return gap.after == nullptr ? Owner{} : OwnerOf(analysis, *gap.after);
+  return gap.after == kNoWork ? Owner{} : OwnerOf(analysis, correlation.work[gap.after]);
 }
 
 std::vector<IdleGap> FindAllGaps(const Analysis& analysis) {
@@ -191,11 +198,12 @@ std::vector<IdleGap> FindAllGaps(const Analysis& analysis) {
 
 IdleParts::IdleParts(Analysis& analysis, CallPaths& paths)
     : analysis_(analysis), samples_(analysis, paths) {
-  for (const GpuWork& work : analysis.correlation.work) {  // whatever a filter leaves out
+  const GpuWorkList& all = analysis.correlation.work;  // whatever a filter leaves out
+  for (uint32_t place = 0; place < all.size(); ++place) {
+    const GpuWork& work = all[place];
     if (!IsTimedWait(analysis, work)) continue;
-    const bool is_known = work.launch != GpuWork::kNoLaunch;
     wait_times_.Add(work, static_cast<uint32_t>(waits_.size()));
-    waits_.push_back({&work, is_known ? &analysis.correlation.launches[work.launch] : nullptr});
+    waits_.push_back({place, work.launch});
   }
   wait_times_.Sort();
 }
@@ -203,10 +211,11 @@ IdleParts::IdleParts(Analysis& analysis, CallPaths& paths)
 const std::vector<IdlePart>& IdleParts::Of(const IdleGap& gap) {
   parts_.clear();
   // What a filter leaves out may end a gap: of a step, the first launch of the next one.
-  const Launch* launch = gap.launch != nullptr ? gap.launch : gap.other_launch;
+  const uint32_t launch = gap.launch != GpuWork::kNoLaunch ? gap.launch : gap.other_launch;
   IdlePart otherwise{.gpu = gap.gpu, .cause = IdlePart::Cause::kUnknown, .launch = launch};
-  if (launch != nullptr) otherwise.cause = IdlePart::Cause::kLaunch;
-  if (launch != nullptr && launch->end_ns <= gap.start_ns) {
+  const bool is_known = launch != GpuWork::kNoLaunch;
+  if (is_known) otherwise.cause = IdlePart::Cause::kLaunch;
+  if (is_known && analysis_.correlation.launches.Get<&Launch::end_ns>(launch) <= gap.start_ns) {
     otherwise.cause = IdlePart::Cause::kQueued;
     otherwise.ns = gap.ns;
     parts_.push_back(otherwise);
@@ -268,7 +277,10 @@ const IdleParts::Wait* IdleParts::WaitAround(const Owner& owner,
   for (const WorkIntervals::Interval& time : wait_times_.Around(stretch.start_ns, stretch.end_ns)) {
     if (time.start_ns > stretch.start_ns || time.end_ns < stretch.end_ns) continue;
     const Wait& wait = waits_[time.index];
-    if (wait.launch == nullptr || wait.launch->tid == owner.tid) return &wait;
+    const bool is_known = wait.launch != GpuWork::kNoLaunch;
+    if (!is_known || analysis_.correlation.launches.Get<&Launch::tid>(wait.launch) == owner.tid) {
+      return &wait;
+    }
   }
   return nullptr;
 }
@@ -281,17 +293,19 @@ IdlePaths::IdlePaths(Analysis& analysis, CallPaths& paths)
       unknown_(analysis.frames.Intern("[unknown launch]")) {}
 
 PathId IdlePaths::Of(const IdlePart& part) {
+  const Correlation& correlation = analysis_.correlation;
   CallTree& tree = paths_.tree();
   switch (part.cause) {
     case IdlePart::Cause::kSample:
     case IdlePart::Cause::kMeanwhile:
       return paths_.OfSample(*part.sample);
     case IdlePart::Cause::kWait:
-      return tree.Child(
-          part.launch == nullptr ? paths_.OfWork(*part.wait) : paths_.OfLaunch(*part.launch),
-          no_sample_);
+      return tree.Child(part.launch == GpuWork::kNoLaunch
+                            ? paths_.OfWork(correlation.work[part.wait])
+                            : paths_.OfLaunch(correlation.launches[part.launch]),
+                        no_sample_);
     case IdlePart::Cause::kLaunch:
-      return BelowNoSample(*part.launch);
+      return BelowNoSample(correlation.launches[part.launch]);
     case IdlePart::Cause::kQueued:
       return tree.Child(PathId{}, queued_);
     case IdlePart::Cause::kUnknown:
@@ -301,15 +315,18 @@ PathId IdlePaths::Of(const IdlePart& part) {
 }
 
 Owner IdlePaths::OwnerOf(const IdlePart& part) const {
+  const Correlation& correlation = analysis_.correlation;
   switch (part.cause) {
     case IdlePart::Cause::kSample:
     case IdlePart::Cause::kMeanwhile:
       return xpu::OwnerOf(analysis_, *part.sample);
     case IdlePart::Cause::kWait:
-      if (part.launch == nullptr) return xpu::OwnerOf(analysis_, *part.wait);
-      return xpu::OwnerOf(analysis_, *part.launch);
+      if (part.launch == GpuWork::kNoLaunch) {
+        return xpu::OwnerOf(analysis_, correlation.work[part.wait]);
+      }
+      return xpu::OwnerOf(analysis_, correlation.launches[part.launch]);
     case IdlePart::Cause::kLaunch:
-      return xpu::OwnerOf(analysis_, *part.launch);
+      return xpu::OwnerOf(analysis_, correlation.launches[part.launch]);
     case IdlePart::Cause::kQueued:
     case IdlePart::Cause::kUnknown:
       break;

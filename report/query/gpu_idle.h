@@ -77,9 +77,9 @@ struct IdlePart {
   uint32_t gpu = 0;  // as the report numbers them
   Cause cause = Cause::kUnknown;
   uint64_t ns = 0;
-  const CpuSample* sample = nullptr;  // may be one that a filter leaves out, as the others
-  const GpuWork* wait = nullptr;
-  const Launch* launch = nullptr;
+  const CpuSample* sample = nullptr;     // may be one that a filter leaves out, as the others
+  uint32_t wait = kNoWork;               // in Correlation::work
+  uint32_t launch = GpuWork::kNoLaunch;  // in Correlation::launches
 };
 
 // In paths of time in which nothing ran.
@@ -102,8 +102,8 @@ class IdleParts {
 
  private:
   struct Wait {
-    const GpuWork* work = nullptr;
-    const Launch* launch = nullptr;  // nullptr: it is not known
+    uint32_t work = kNoWork;               // in Correlation::work
+    uint32_t launch = GpuWork::kNoLaunch;  // in Correlation::launches; kNoLaunch: it is not known
   };
   // `otherwise`: what the time counts for in which nothing ran.
   void AddThread(const Owner& owner, IdleSamples::Stretch stretch, IdlePart otherwise);

@@ -26,16 +26,18 @@ constexpr size_t kSteadyWork = 50;
 // One call of the program: its stacks, or what it starts where there are none.
 using CallSite = std::tuple<StackId, StackId, uint32_t>;
 
-CallSite SiteOf(const IdleGap& gap) {
-  if (gap.launch == nullptr) return {};
-  return {gap.launch->stack, gap.launch->python_stack, gap.launch->callback_id};
+CallSite SiteOf(const IdleGap& gap, const LaunchList& launches) {
+  if (gap.launch == GpuWork::kNoLaunch) return {};
+  const Launch& launch = launches[gap.launch];
+  return {launch.stack, launch.python_stack, launch.callback_id};
 }
 
-std::vector<const IdleGap*> FindBreaks(const std::vector<IdleGap>& gaps) {
+std::vector<const IdleGap*> FindBreaks(const std::vector<IdleGap>& gaps,
+                                       const LaunchList& launches) {
   std::map<CallSite, std::vector<uint64_t>> lengths;
   std::vector<std::pair<const IdleGap*, CallSite>> long_gaps;
   for (const IdleGap& gap : gaps) {
-    const CallSite site = SiteOf(gap);
+    const CallSite site = SiteOf(gap, launches);
     lengths[site].push_back(gap.ns);
     if (gap.ns >= kLongNs) long_gaps.emplace_back(&gap, site);
   }
@@ -106,13 +108,14 @@ bool JoinStretches(const GpuBusy& gpu, std::vector<SteadyStretch>& stretches) {
 
 }  // namespace
 
-GpuPhases FindPhases(const GpuBusy& gpu, const std::vector<IdleGap>& gaps) {
+GpuPhases FindPhases(const GpuBusy& gpu, const std::vector<IdleGap>& gaps,
+                     const LaunchList& launches) {
   GpuPhases phases{.first_ns = gpu.from_ns,
                    .steady_ns = gpu.from_ns,
                    .steady_end_ns = gpu.to_ns,
                    .last_ns = gpu.to_ns};
   if (gpu.spans.empty()) return phases;
-  std::vector<SteadyStretch> stretches = FindStretches(gpu, FindBreaks(gaps));
+  std::vector<SteadyStretch> stretches = FindStretches(gpu, FindBreaks(gaps, launches));
   while (JoinStretches(gpu, stretches)) {
   }
   const size_t least = std::max(kSteadyWork, gpu.spans.size() / kSteadyPart);

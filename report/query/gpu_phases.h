@@ -26,7 +26,8 @@ struct GpuPhases {
   bool has_tail() const { return steady_end_ns < last_ns; }
 };
 
-// `gaps` are all of its.
-GpuPhases FindPhases(const GpuBusy& gpu, const std::vector<IdleGap>& gaps);
+// `gaps` are all of its, ended by some of `launches`.
+GpuPhases FindPhases(const GpuBusy& gpu, const std::vector<IdleGap>& gaps,
+                     const LaunchList& launches);
 
 }  // namespace xpu

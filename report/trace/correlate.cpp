@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "report/model/flat_map.h"
+#include "report/model/huge_pages.h"
 #include "report/trace/correlation_counts.h"
 #include "report/trace/launch.h"
 #include "report/trace/launches.h"
@@ -19,11 +21,32 @@
 namespace xpu {
 namespace {
 
+// Those of all launches that may be the one that is looked for.
+struct Candidates {
+  size_t first = 0;
+  size_t count = 0;
+};
+
+// Launches by their ids. In order of these they are gone through once; here they are looked up, in
+// about that order, again and again.
+class LaunchIds {
+ public:
+  // The first `count` of them, by (instance, correlation id).
+  LaunchIds(const LaunchList& launches, size_t count);
+  Candidates Of(InstanceId instance, uint32_t correlation_id);
+
+ private:
+  std::vector<uint32_t, HugePageAllocator<uint32_t>> ids_;
+  std::map<InstanceId, Candidates> of_instances_;
+  Recent<decltype(of_instances_)> of_instance_{of_instances_};
+  size_t near_ = 0;  // where the last ones were
+};
+
 // Which call may have started some GPU work, when nothing but the time is to tell
 // (`--correlate=time`).
 class LaunchesByTime {
  public:
-  LaunchesByTime(std::span<const Launch> launches,
+  LaunchesByTime(const LaunchList& launches,
                  const std::unordered_map<InstanceId, CudaProcess>& processes,
                  const ApiNames& names);
 
@@ -79,7 +102,7 @@ std::optional<WorkKind> KindStartedBy(const Launch& launch, std::string_view nam
   return std::nullopt;
 }
 
-LaunchesByTime::LaunchesByTime(std::span<const Launch> launches,
+LaunchesByTime::LaunchesByTime(const LaunchList& launches,
                                const std::unordered_map<InstanceId, CudaProcess>& processes,
                                const ApiNames& names) {
   for (const auto& [instance, process] : processes) pids_[instance] = process.pid;
@@ -147,41 +170,59 @@ std::optional<uint32_t> LaunchesByTime::Take(const Work& work, uint64_t window_n
 // std::partition_point, quick where it is near `near`: GPU records come in about the order of their
 // launches.
 template <typename IsBefore>
-size_t PointNear(std::span<const Launch> launches, size_t near, IsBefore is_before) {
+size_t PointNear(std::span<const uint32_t> ids, size_t near, IsBefore is_before) {
   size_t low = near;
-  for (size_t step = 1; low > 0 && !is_before(launches[low - 1]); step *= 2) {
+  for (size_t step = 1; low > 0 && !is_before(ids[low - 1]); step *= 2) {
     low -= std::min(low, step);
   }
   size_t high = near;
-  for (size_t step = 1; high < launches.size() && is_before(launches[high]); step *= 2) {
-    high += std::min(launches.size() - high, step);
+  for (size_t step = 1; high < ids.size() && is_before(ids[high]); step *= 2) {
+    high += std::min(ids.size() - high, step);
   }
-  const auto between = launches.subspan(low, high - low);
+  const auto between = ids.subspan(low, high - low);
   const auto point = std::partition_point(between.begin(), between.end(), is_before);
   return low + static_cast<size_t>(point - between.begin());
+}
+
+LaunchIds::LaunchIds(const LaunchList& launches, size_t count) : ids_(count) {
+  for (size_t i = 0; i < count; ++i) {
+    ids_[i] = launches.Get<&Launch::correlation_id>(i);
+    Candidates& of_instance = of_instance_[launches.Get<&Launch::instance>(i)];
+    if (of_instance.count++ == 0) of_instance.first = i;
+  }
+}
+
+Candidates LaunchIds::Of(InstanceId instance, uint32_t correlation_id) {
+  const Candidates& all = of_instance_[instance];
+  const auto ids = std::span(ids_).subspan(all.first, all.count);
+  near_ =
+      PointNear(ids, std::min(near_, ids.size()), [&](uint32_t id) { return id < correlation_id; });
+  const size_t end = PointNear(ids, near_, [&](uint32_t id) { return id <= correlation_id; });
+  return {all.first + near_, end - near_};
 }
 
 class CorrelationBuilder {
  public:
   CorrelationBuilder(const Model& model, const Clocks& clocks, const ApiNames& names,
-                     const GraphNodes& graph_nodes, const CorrelateOptions& options)
+                     const GraphNodes& graph_nodes, const CorrelateOptions& options,
+                     LaunchTable table)
       : model_(model),
         clocks_(clocks),
         names_(names),
         graph_nodes_(graph_nodes),
-        options_(options) {
-    LaunchTable table = FindLaunches(model, names, options.by);
-    with_id_ = table.with_id;
+        options_(options),
+        ids_(table.launches, table.with_id),
+        stacks_duplicate_(table.stacks_duplicate) {
     result_.launches = std::move(table.launches);
     result_.processes = std::move(table.processes);
-    stacks_duplicate_ = table.stacks_duplicate;
   }
 
   Correlation Build() {
     CollectWork();
     if (options_.by == CorrelateBy::kTime) MatchByTime();
-    Recent processes(result_.processes);
-    for (const GpuWork& work : result_.work) processes[work.instance].has_work = true;
+    for (const GpuWork& work : result_.work.rests()) {
+      result_.processes[work.instance].has_work = true;
+    }
     result_.counts = CountCorrelation(model_, graph_nodes_, result_, {});
     result_.counts.stacks_duplicate = stacks_duplicate_;
     return std::move(result_);
@@ -194,20 +235,15 @@ class CorrelationBuilder {
   void Match(GpuWork& work, uint64_t start_clock_ns, uint64_t end_clock_ns);
   void MatchByTime();
   void FindOrigin(GpuWork& work, uint64_t node_id);
-  std::span<const Launch> LaunchesOf(InstanceId instance, uint32_t correlation_id);
-  static size_t LastBefore(std::span<const Launch> launches, uint64_t time_ns);
-  uint32_t IndexOf(const Launch& launch) const {
-    return static_cast<uint32_t>(&launch - result_.launches.data());
-  }
+  uint32_t LastBefore(const Candidates& candidates, uint64_t time_ns) const;
 
   const Model& model_;
   const Clocks& clocks_;
   const ApiNames& names_;
   const GraphNodes& graph_nodes_;
   const CorrelateOptions options_;
-  size_t with_id_ = 0;  // of result_.launches
-  uint64_t stacks_duplicate_ = 0;
-  size_t near_ = 0;  // where LaunchesOf found the last ones
+  LaunchIds ids_;
+  const uint64_t stacks_duplicate_;
   Correlation result_;
   std::map<std::pair<InstanceId, uint32_t>, uint32_t> devices_;  // by context
   Recent<decltype(devices_)> device_of_{devices_};
@@ -215,8 +251,6 @@ class CorrelationBuilder {
 
 void CorrelationBuilder::CollectWork() {
   const LoadedEvents& events = model_.events;
-  result_.work.reserve(events.kernels.size() + events.memcpys.size() + events.memsets.size() +
-                       events.graph_launches.size() + events.synchronizations.size());
   const auto add_all = [&](WorkKind kind, const auto& records) {
     for (uint32_t i = 0; i < records.size(); ++i) AddWork(kind, records[i], i);
   };
@@ -229,7 +263,7 @@ void CorrelationBuilder::CollectWork() {
 
 template <typename Record>
 void CorrelationBuilder::AddWork(WorkKind kind, const Record& record, uint32_t index) {
-  GpuWork& work = result_.work.emplace_back();
+  GpuWork work;
   work.instance = record.instance;
   work.kind = kind;
   work.index = index;
@@ -245,53 +279,44 @@ void CorrelationBuilder::AddWork(WorkKind kind, const Record& record, uint32_t i
   if constexpr (requires { record.graph_node_id; }) {
     if (record.graph_node_id != 0) FindOrigin(work, record.graph_node_id);
   }
+  result_.work.push_back(work);
 }
 
-std::span<const Launch> CorrelationBuilder::LaunchesOf(InstanceId instance,
-                                                       uint32_t correlation_id) {
-  const std::tuple key(instance, correlation_id);
-  const std::span<const Launch> all(result_.launches.data(), with_id_);
-  const auto id_of = [](const Launch& launch) {
-    return std::tuple(launch.instance, launch.correlation_id);
-  };
-  near_ = PointNear(all, near_, [&](const Launch& launch) { return id_of(launch) < key; });
-  const size_t end =
-      PointNear(all, near_, [&](const Launch& launch) { return id_of(launch) <= key; });
-  return all.subspan(near_, end - near_);
-}
-
-// The last launch that is not later than `time_ns`, the first when all are. `launches` is not
-// empty.
-size_t CorrelationBuilder::LastBefore(std::span<const Launch> launches, uint64_t time_ns) {
-  const auto later =
-      std::partition_point(launches.begin(), launches.end(), [&](const Launch& launch) {
-        return launch.start_ns <= time_ns || launch.start_ns - time_ns <= kToleranceNs;
+// The last launch that is not later than `time_ns`, the first when all are. There is one.
+uint32_t CorrelationBuilder::LastBefore(const Candidates& candidates, uint64_t time_ns) const {
+  const size_t end = candidates.first + candidates.count;
+  const size_t later =
+      *std::ranges::partition_point(std::views::iota(candidates.first, end), [&](size_t place) {
+        const uint64_t start_ns = result_.launches.Get<&Launch::start_ns>(place);
+        return start_ns <= time_ns || start_ns - time_ns <= kToleranceNs;
       });
-  return later == launches.begin() ? 0 : static_cast<size_t>(later - launches.begin()) - 1;
+  return static_cast<uint32_t>(std::max(candidates.first + 1, later) - 1);
 }
 
 void CorrelationBuilder::Match(GpuWork& work, uint64_t start_clock_ns, uint64_t end_clock_ns) {
-  const std::span<const Launch> candidates = LaunchesOf(work.instance, work.correlation_id);
+  const Candidates candidates = ids_.Of(work.instance, work.correlation_id);
   const ClockFit& clock = clocks_.Of(work.instance);
   if (work.timed) {
-    const uint64_t not_before_ns = candidates.empty() ? 0 : candidates.front().start_ns;
+    const uint64_t not_before_ns =
+        candidates.count == 0 ? 0 : result_.launches.Get<&Launch::start_ns>(candidates.first);
     work.start_ns = clock.ToMonotonic(start_clock_ns, not_before_ns);
     work.end_ns = std::max(work.start_ns, clock.ToMonotonic(end_clock_ns, work.start_ns));
     work.duration_ns = end_clock_ns - start_clock_ns;
   }
-  if (candidates.empty() || options_.by == CorrelateBy::kTime) return;
-  const bool is_alone = candidates.size() == 1;
+  if (candidates.count == 0 || options_.by == CorrelateBy::kTime) return;
+  const bool is_alone = candidates.count == 1;
   if (!is_alone && !work.timed) return;  // without a time there is no telling
-  const size_t best = is_alone ? 0 : LastBefore(candidates, work.start_ns);
-  work.launch = IndexOf(candidates[best]);
+  work.launch =
+      is_alone ? static_cast<uint32_t>(candidates.first) : LastBefore(candidates, work.start_ns);
   work.match = is_alone ? MatchKind::kById : MatchKind::kByIdAndTime;
-  ++result_.launches[work.launch].work_count;
+  result_.launches.CountWork(work.launch);
 }
 
 void CorrelationBuilder::MatchByTime() {
   LaunchesByTime launches(result_.launches, result_.processes, names_);
+  std::vector<GpuWork> all(result_.work.begin(), result_.work.end());
   std::vector<GpuWork*> latest_first;
-  for (GpuWork& work : result_.work) {
+  for (GpuWork& work : all) {
     if (work.timed) latest_first.push_back(&work);
   }
   std::stable_sort(latest_first.begin(), latest_first.end(),
@@ -304,8 +329,10 @@ void CorrelationBuilder::MatchByTime() {
     if (!launch) continue;
     work->launch = *launch;
     work->match = MatchKind::kByTime;
-    ++result_.launches[*launch].work_count;
+    result_.launches.CountWork(*launch);
   }
+  result_.work = GpuWorkList();
+  for (const GpuWork& work : all) result_.work.push_back(work);
 }
 
 // Updates are calls too: what the node was when its graph was launched counts, however long the
@@ -313,13 +340,15 @@ void CorrelationBuilder::MatchByTime() {
 void CorrelationBuilder::FindOrigin(GpuWork& work, uint64_t node_id) {
   uint64_t time_ns = std::numeric_limits<uint64_t>::max();
   if (work.timed) time_ns = work.start_ns;
-  if (work.launch != GpuWork::kNoLaunch) time_ns = result_.launches[work.launch].start_ns;
+  if (work.launch != GpuWork::kNoLaunch) {
+    time_ns = result_.launches.Get<&Launch::start_ns>(work.launch);
+  }
   const GraphNodes::Origin origin = graph_nodes_.OriginOf(work.instance, node_id, time_ns);
   work.origin = origin.graph_is_known ? NodeOrigin::kUnknown : NodeOrigin::kBeforeRecording;
   if (origin.created == nullptr || origin.created->correlation_id == 0) return;
-  const auto candidates = LaunchesOf(work.instance, origin.created->correlation_id);
-  if (candidates.empty()) return;
-  work.creation = IndexOf(candidates[LastBefore(candidates, origin.created->time_ns)]);
+  const Candidates candidates = ids_.Of(work.instance, origin.created->correlation_id);
+  if (candidates.count == 0) return;
+  work.creation = LastBefore(candidates, origin.created->time_ns);
   work.origin = NodeOrigin::kKnown;
 }
 
@@ -327,7 +356,9 @@ void CorrelationBuilder::FindOrigin(GpuWork& work, uint64_t node_id) {
 
 Correlation Correlate(const Model& model, const Clocks& clocks, const ApiNames& names,
                       const GraphNodes& graph_nodes, const CorrelateOptions& options) {
-  return CorrelationBuilder(model, clocks, names, graph_nodes, options).Build();
+  return CorrelationBuilder(model, clocks, names, graph_nodes, options,
+                            FindLaunches(model, names, options.by))
+      .Build();
 }
 
 }  // namespace xpu

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "report/model/huge_pages.h"
+#include "report/model/compact_list.h"
 #include "report/model/loaded_events.h"
 #include "report/trace/launch.h"
 
@@ -42,7 +42,29 @@ struct GpuWork {
   uint64_t duration_ns = 0;  // on the GPU's own clock: what all sums are made of
 };
 
-using GpuWorkList = std::vector<GpuWork, HugePageAllocator<GpuWork>>;
+template <SameEvent<GpuWork> T, typename Visit>
+constexpr void VisitFields(T& work, Visit&& visit) {
+  visit("instance", work.instance);
+  visit("kind", work.kind);
+  visit("match", work.match);
+  visit("origin", work.origin);
+  visit("timed", work.timed);
+  visit("index", work.index);
+  visit("correlation_id", work.correlation_id);
+  visit("launch", work.launch);
+  visit("creation", work.creation);
+  visit("device_id", work.device_id);
+  visit("stream_id", work.stream_id);
+  visit("start_ns", work.start_ns);
+  visit("end_ns", work.end_ns);
+  visit("duration_ns", work.duration_ns);
+}
+
+using GpuWorkList =
+    CompactList<GpuWork, &GpuWork::index, &GpuWork::correlation_id, &GpuWork::launch,
+                &GpuWork::creation, &GpuWork::start_ns, &GpuWork::end_ns, &GpuWork::duration_ns>;
+// A place in a list of it that there is none at.
+inline constexpr uint32_t kNoWork = std::numeric_limits<uint32_t>::max();
 
 struct Correlation {
   LaunchList launches;  // as in LaunchTable

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "report/model/huge_pages.h"
+#include "report/model/compact_list.h"
 #include "report/model/model.h"
 #include "report/trace/api_names.h"
 #include "report/trace/match.h"
@@ -39,12 +40,35 @@ struct Launch {
   ApiDomain domain = ApiDomain::kDriver;
   ApiKind kind = ApiKind::kOther;
   uint8_t stack_flags = 0;
-  MatchKind stack_match : 4 = MatchKind::kNone;
-  bool has_call : 1 = false;  // else start_ns = end_ns = the time of the stack
-  bool has_stack : 1 = false;
+  MatchKind stack_match = MatchKind::kNone;
+  bool has_call = false;  // else start_ns = end_ns = the time of the stack
+  bool has_stack = false;
 };
-// There are as many as calls.
-static_assert(sizeof(Launch) == 80);
+
+template <SameEvent<Launch> T, typename Visit>
+constexpr void VisitFields(T& launch, Visit&& visit) {
+  visit("instance", launch.instance);
+  visit("kernel", launch.kernel);
+  visit("start_ns", launch.start_ns);
+  visit("end_ns", launch.end_ns);
+  visit("correlation_id", launch.correlation_id);
+  visit("callback_id", launch.callback_id);
+  visit("stack", launch.stack);
+  visit("python_stack", launch.python_stack);
+  visit("pid", launch.pid);
+  visit("tid", launch.tid);
+  visit("program_tid", launch.program_tid);
+  visit("return_value", launch.return_value);
+  visit("graph_nodes", launch.graph_nodes);
+  visit("probe", launch.probe);
+  visit("work_count", launch.work_count);
+  visit("domain", launch.domain);
+  visit("kind", launch.kind);
+  visit("stack_flags", launch.stack_flags);
+  visit("stack_match", launch.stack_match);
+  visit("has_call", launch.has_call);
+  visit("has_stack", launch.has_stack);
+}
 
 // What became of a launch.
 enum class LaunchStatus : uint8_t {
@@ -71,6 +95,48 @@ struct CudaProcess {
   bool has_work = false;       // GPU records came from it
 };
 
-using LaunchList = std::vector<Launch, HugePageAllocator<Launch>>;
+// As many as calls, by place. How much work is matched to them is the one thing that changes.
+class LaunchList {
+ public:
+  LaunchList() = default;
+  explicit LaunchList(std::span<const Launch> launches) {
+    for (const Launch& launch : launches) push_back(launch);
+  }
+
+  size_t size() const { return launches_.size(); }
+  bool empty() const { return launches_.empty(); }
+  Launch operator[](size_t place) const {
+    Launch launch = launches_[place];
+    launch.work_count = place < work_counts_.size() ? work_counts_[place] : 0;
+    return launch;
+  }
+  // One field but work_count, without the others: Get<&Launch::start_ns>(place).
+  template <auto kField>
+  auto Get(size_t place) const {
+    return launches_.Get<kField>(place);
+  }
+  using Iterator = ValueIterator<LaunchList>;
+  Iterator begin() const { return {*this, 0}; }
+  Iterator end() const { return {*this, size()}; }
+
+  // With no work matched to it.
+  void push_back(const Launch& launch) { launches_.push_back(launch); }
+  // As CompactList::EditRests. Their own fields are those that `launches_` names.
+  template <typename Edit>
+  void EditRests(Edit&& edit) {
+    launches_.EditRests(edit);
+  }
+  // One more record is matched to the launch.
+  void CountWork(size_t place) {
+    if (work_counts_.empty()) work_counts_.resize(size());
+    ++work_counts_[place];
+  }
+
+ private:
+  CompactList<Launch, &Launch::start_ns, &Launch::end_ns, &Launch::correlation_id, &Launch::stack,
+              &Launch::python_stack>
+      launches_;
+  std::vector<uint32_t, HugePageAllocator<uint32_t>> work_counts_;  // empty: no work is matched
+};
 
 }  // namespace xpu

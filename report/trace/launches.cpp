@@ -5,6 +5,7 @@
 #include <optional>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "report/model/flat_map.h"
 #include "report/trace/probe_launches.h"
@@ -94,11 +95,12 @@ class LaunchBuilder {
   LaunchTable Build() {
     FindProcesses();
     FindLaunches();
-    for (size_t i = 0; i < launches_.size(); ++i) Complete(i);
+    launches_.EditRests([this](Launch& launch) { FindThread(launch); });
     if (by_ == CorrelateBy::kNesting) NestStacks();
     result_.with_id = launches_.size();
     AddProbeLaunches(model_.events, launches_, by_ != CorrelateBy::kId);
-    for (size_t i = result_.with_id; i < launches_.size(); ++i) FindKind(launches_[i]);
+    launches_.EditRests(
+        [this](Launch& launch) { launch.kind = names_.Kind(ApiNameIdOf(names_, launch)); });
     return std::move(result_);
   }
 
@@ -107,12 +109,13 @@ class LaunchBuilder {
   void FindLaunches();
   void Join(const Seen& seen);
   bool IsBefore(const IdAndPlace& stack, const IdAndPlace& call) const;
+  void Begin(const Launch& launch);
+  void Put(bool next_has_its_id);
   void AddCall(const ApiCall& call);
   void AddStack(const LaunchStack& stack);
   bool Joins(const Launch& launch, const LaunchStack& stack) const;
   void NoteThread(const Launch& launch);
-  void Complete(size_t place);
-  void FindKind(Launch& launch) { launch.kind = names_.Kind(ApiNameIdOf(names_, launch)); }
+  void FindThread(Launch& launch);
   void NestStacks();
 
   struct Thread {
@@ -126,6 +129,8 @@ class LaunchBuilder {
   const CorrelateBy by_;
   LaunchTable result_;
   LaunchList& launches_ = result_.launches;
+  std::optional<Launch> last_;  // what else is known of it is not there yet
+  bool shares_id_ = false;      // with the one before it
   std::unordered_map<InstanceId, Threads> threads_;
   Recent<decltype(threads_)> threads_of_{threads_};
   std::optional<std::pair<InstanceId, uint32_t>> noted_;  // the last one, as in Launch
@@ -146,7 +151,6 @@ void LaunchBuilder::FindProcesses() {
 }
 
 void LaunchBuilder::FindLaunches() {
-  launches_.reserve(std::max(model_.events.api_calls.size(), model_.events.launch_stacks.size()));
   for (const auto& [instance, seen] : SortById(model_.events)) Join(seen);
 }
 
@@ -168,16 +172,33 @@ void LaunchBuilder::Join(const Seen& seen) {
       AddCall(model_.events.api_calls[call++->place]);
     }
   }
+  Put(false);
+}
+
+void LaunchBuilder::Begin(const Launch& launch) {
+  Put(last_ && IdOf(*last_) == IdOf(launch));
+  last_ = launch;
+}
+
+void LaunchBuilder::Put(bool next_has_its_id) {
+  if (!last_) return;
+  if (last_->has_stack) {
+    const bool is_alone = !shares_id_ && !next_has_its_id;
+    last_->stack_match = is_alone ? MatchKind::kById : MatchKind::kByIdAndTime;
+  }
+  launches_.push_back(*last_);
+  last_.reset();
+  shares_id_ = next_has_its_id;
 }
 
 void LaunchBuilder::AddCall(const ApiCall& call) {
-  Launch* launch = launches_.empty() ? nullptr : &launches_.back();
-  const bool joins = launch != nullptr && launch->instance == call.instance &&
-                     launch->correlation_id == call.correlation_id && !launch->has_call &&
-                     call.start_ns - launch->start_ns < kToleranceNs;
-  if (!joins) launch = &launches_.emplace_back();
-  launch->instance = call.instance;
-  launch->correlation_id = call.correlation_id;
+  Launch begun;
+  begun.instance = call.instance;
+  begun.correlation_id = call.correlation_id;
+  const bool joins = last_ && IdOf(*last_) == IdOf(begun) && !last_->has_call &&
+                     call.start_ns - last_->start_ns < kToleranceNs;
+  if (!joins) Begin(begun);
+  Launch* const launch = &*last_;
   launch->domain = call.domain;
   launch->callback_id = call.callback_id;
   launch->has_call = true;
@@ -199,17 +220,16 @@ bool LaunchBuilder::Joins(const Launch& launch, const LaunchStack& stack) const 
 }
 
 void LaunchBuilder::AddStack(const LaunchStack& stack) {
-  Launch* launch = launches_.empty() ? nullptr : &launches_.back();
-  if (launch != nullptr && Joins(*launch, stack)) {
-    if (launch->has_stack) {
+  if (last_ && Joins(*last_, stack)) {
+    if (last_->has_stack) {
       ++result_.stacks_duplicate;
       return;
     }
   } else {
-    launch = &launches_.emplace_back(WithoutCall(stack));
+    Begin(WithoutCall(stack));
   }
-  GiveStack(stack, *launch);
-  NoteThread(*launch);
+  GiveStack(stack, *last_);
+  NoteThread(*last_);
 }
 
 // Calls know their thread as the program sees it, stacks as the recorder does: what the pairs say
@@ -223,16 +243,9 @@ void LaunchBuilder::NoteThread(const Launch& launch) {
   threads_of_[launch.instance].try_emplace(launch.program_tid, Thread{launch.pid, launch.tid});
 }
 
-// What takes all launches to be there; in one go, since they are more than any cache holds.
-void LaunchBuilder::Complete(size_t place) {
-  Launch& launch = launches_[place];
-  FindKind(launch);
-  if (launch.has_stack) {
-    const bool again = (place > 0 && IdOf(launches_[place - 1]) == IdOf(launch)) ||
-                       (place + 1 < launches_.size() && IdOf(launches_[place + 1]) == IdOf(launch));
-    launch.stack_match = again ? MatchKind::kByIdAndTime : MatchKind::kById;
-    return;
-  }
+// When all launches are there.
+void LaunchBuilder::FindThread(Launch& launch) {
+  if (launch.has_stack) return;
   launch.pid = result_.processes[launch.instance].pid;
   launch.tid = launch.program_tid;
   const Threads& known = threads_of_[launch.instance];
@@ -245,8 +258,9 @@ void LaunchBuilder::Complete(size_t place) {
 // Once more without the ids, which only have said which thread of the program is which of the
 // recorder's.
 void LaunchBuilder::NestStacks() {
-  std::erase_if(launches_, [](const Launch& launch) { return !launch.has_call; });
-  for (Launch& launch : launches_) {
+  std::vector<Launch> launches(launches_.begin(), launches_.end());
+  std::erase_if(launches, [](const Launch& launch) { return !launch.has_call; });
+  for (Launch& launch : launches) {
     launch.has_stack = false;
     launch.stack_match = MatchKind::kNone;
     launch.stack_flags = 0;
@@ -254,24 +268,24 @@ void LaunchBuilder::NestStacks() {
     launch.python_stack = StackId{};
   }
   result_.stacks_duplicate = 0;
-  LaunchList others;
-  const CallsByThread calls(launches_);
+  std::vector<Launch> others;
+  const CallsByThread calls(launches);
   for (const LaunchStack& stack : model_.events.launch_stacks) {
     const auto call =
         calls.Find({.pid = stack.pid, .tid = stack.tid, .start_ns = stack.time_ns, .end_ns = {}});
-    if (call && launches_[*call].has_stack) {
+    if (call && launches[*call].has_stack) {
       ++result_.stacks_duplicate;
       continue;
     }
-    if (call) launches_[*call].stack_match = MatchKind::kByNesting;
-    GiveStack(stack, call ? launches_[*call] : others.emplace_back(WithoutCall(stack)));
+    if (call) launches[*call].stack_match = MatchKind::kByNesting;
+    GiveStack(stack, call ? launches[*call] : others.emplace_back(WithoutCall(stack)));
   }
-  for (Launch& launch : others) FindKind(launch);
-  launches_.insert(launches_.end(), others.begin(), others.end());
-  std::stable_sort(launches_.begin(), launches_.end(), [](const Launch& a, const Launch& b) {
+  launches.insert(launches.end(), others.begin(), others.end());
+  std::stable_sort(launches.begin(), launches.end(), [](const Launch& a, const Launch& b) {
     return std::tuple(a.instance, a.correlation_id, a.start_ns) <
            std::tuple(b.instance, b.correlation_id, b.start_ns);
   });
+  launches_ = LaunchList(launches);
 }
 
 }  // namespace

@@ -156,8 +156,9 @@ void AddProbeLaunches(const LoadedEvents& events, LaunchList& launches, bool giv
   const std::vector<ProbeCall> probed = NestProbeHits(events);
   if (probed.empty()) return;
   const Purposes purposes = PurposesOf(events);
-  LaunchList added;
-  const CallsByThread calls(launches);
+  std::vector<Launch> added;
+  std::vector<Launch> all(launches.begin(), launches.end());
+  const CallsByThread calls(all);
   for (size_t i = 0; i < probed.size(); ++i) {
     const ProbeCall& call = probed[i];
     const bool is_last =
@@ -173,7 +174,7 @@ void AddProbeLaunches(const LoadedEvents& events, LaunchList& launches, bool giv
       const bool is_runtime = purposes.at(call.probe) == ProbePurpose::kRuntimeLaunch;
       added.push_back(ToLaunch(call, entry, is_runtime ? ApiDomain::kRuntime : ApiDomain::kDriver,
                                gives_stacks ? MatchKind::kByNesting : MatchKind::kNone));
-    } else if (Launch& launch = launches[*at]; gives_stacks && !launch.has_stack) {
+    } else if (Launch& launch = all[*at]; gives_stacks && !launch.has_stack) {
       launch.has_stack = true;
       launch.stack_match = MatchKind::kByNesting;
       launch.stack = entry.stack;
@@ -183,7 +184,8 @@ void AddProbeLaunches(const LoadedEvents& events, LaunchList& launches, bool giv
   }
   std::stable_sort(added.begin(), added.end(),
                    [](const Launch& a, const Launch& b) { return a.start_ns < b.start_ns; });
-  launches.insert(launches.end(), added.begin(), added.end());
+  all.insert(all.end(), added.begin(), added.end());
+  launches = LaunchList(all);
 }
 
 }  // namespace xpu

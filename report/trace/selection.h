@@ -17,8 +17,8 @@ namespace xpu {
 // What of a GPU a time range cuts off that the other filters want: a gap may reach out of the range
 // to it.
 struct WorkAround {
-  const GpuWork* before = nullptr;
-  const GpuWork* after = nullptr;
+  uint32_t before = kNoWork;  // in Correlation::work
+  uint32_t after = kNoWork;   // likewise
 };
 
 // For each list of LoadedEvents, by its name, which of its events are shown.

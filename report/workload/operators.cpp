@@ -194,9 +194,7 @@ class Costs {
   }
 
   void AddGap(const IdleGap& gap) {
-    if (gap.launch == nullptr) return;
-    const auto place = static_cast<uint32_t>(gap.launch - analysis_.correlation.launches.data());
-    const auto found = of_launch_.find(place);
+    const auto found = of_launch_.find(gap.launch);
     if (found == of_launch_.end()) return;
     uint64_t& idle_ns = operators_[found->second].idle_ns;
     idle_ns = AddSaturated(idle_ns, gap.ns);

@@ -116,16 +116,18 @@ void Keep(const List& list, Wants wants, EventSet& set) {
 void SetAround(const StepFilter& steps, const Analysis& analysis, Selection& shown) {
   shown.from_ns = std::max(shown.from_ns, steps.all().begin_ns());
   shown.to_ns = std::min(shown.to_ns, steps.all().end_ns());
-  for (size_t i = 0; i < analysis.correlation.work.size(); ++i) {
+  const GpuWorkList& all = analysis.correlation.work;
+  for (uint32_t i = 0; i < all.size(); ++i) {
     if (!shown.filtered_work.Has(i)) continue;
-    const GpuWork& work = analysis.correlation.work[i];
+    const GpuWork& work = all[i];
     const bool is_after = work.start_ns >= shown.to_ns;
     if (!is_after && work.end_ns > shown.from_ns) continue;
     WorkAround& around = shown.around[analysis.gpus.Of(work.instance, work.device_id).number];
-    const GpuWork*& known = is_after ? around.after : around.before;
-    const bool is_nearer = known == nullptr || (is_after ? work.start_ns < known->start_ns
-                                                         : work.end_ns > known->end_ns);
-    if (is_nearer) known = &work;
+    uint32_t& known = is_after ? around.after : around.before;
+    const bool is_nearer =
+        known == kNoWork || (is_after ? work.start_ns < all.Get<&GpuWork::start_ns>(known)
+                                      : work.end_ns > all.Get<&GpuWork::end_ns>(known));
+    if (is_nearer) known = i;
   }
 }
 

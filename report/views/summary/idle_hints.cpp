@@ -41,7 +41,7 @@ class IdleHints {
     gpu_ = &gpu;
     paths_.NameAhead({.samples = true, .others_samples = true, .launches = true});
     gaps_ = FindGaps(analysis_, gpu);
-    phases_ = FindPhases(gpu, gaps_);
+    phases_ = FindPhases(gpu, gaps_, analysis_.correlation.launches);
     AddStart();
     AddSteady();
     AddEnd();
@@ -186,12 +186,11 @@ std::string IdleHints::SteadyText(uint64_t part_ns) const {
 }
 
 // Of a launch in the gap, which ended it; kOther: there is none.
-ApiKind KindOfLaunch(const IdleGap& gap) {
-  if (gap.launch != nullptr) {
-    return gap.launch->end_ns > gap.start_ns ? gap.launch->kind : ApiKind::kOther;
-  }
-  const bool is_launched = gap.other_launch != nullptr && gap.other_launch->end_ns > gap.start_ns;
-  return is_launched ? gap.other_launch->kind : ApiKind::kOther;
+ApiKind KindOfLaunch(const IdleGap& gap, const LaunchList& launches) {
+  const uint32_t place = gap.launch != GpuWork::kNoLaunch ? gap.launch : gap.other_launch;
+  if (place == GpuWork::kNoLaunch) return ApiKind::kOther;
+  const Launch& launch = launches[place];
+  return launch.end_ns > gap.start_ns ? launch.kind : ApiKind::kOther;
 }
 
 // Short gaps, each until the next launch.
@@ -204,7 +203,7 @@ bool IdleHints::AddLaunching(const std::string& begin, uint64_t idle_ns, const s
         gap.end_ns > phases_.steady_end_ns) {
       continue;
     }
-    const ApiKind kind = KindOfLaunch(gap);
+    const ApiKind kind = KindOfLaunch(gap, analysis_.correlation.launches);
     if (kind == ApiKind::kOther) continue;
     ++gaps;
     graphs += kind == ApiKind::kGraphLaunch ? 1 : 0;

@@ -98,7 +98,8 @@ std::string ProfilerInSteadyState(Analysis& analysis, const std::vector<GpuBusy>
       gpus.begin(), gpus.end(),
       [](const GpuBusy& a, const GpuBusy& b) { return a.idle_ns() < b.idle_ns(); });
   if (longest == gpus.end()) return {};
-  const GpuPhases phases = FindPhases(*longest, FindGaps(analysis, *longest));
+  const GpuPhases phases =
+      FindPhases(*longest, FindGaps(analysis, *longest), analysis.correlation.launches);
   if (!phases.has_warm_up() && !phases.has_tail()) return {};
   CallPaths paths(analysis, {});
   uint64_t all = 0;

@@ -128,7 +128,9 @@ class Gaps {
          owner.tid == 0 ? std::string() : std::to_string(owner.tid),
          std::string(analysis_.processes.ThreadName(owner.process, owner.tid, owner.time_ns)),
          TitleOf(gap.before), TitleOf(gap.after),
-         gap.launch == nullptr ? std::string() : ApiNameOf(analysis_.api_names, *gap.launch),
+         gap.launch == GpuWork::kNoLaunch
+             ? std::string()
+             : ApiNameOf(analysis_.api_names, analysis_.correlation.launches[gap.launch]),
          LineOf(parts, path), FoldedText(analysis_.frames, path)});
   }
 
@@ -146,7 +148,9 @@ class Gaps {
     for (const IdlePart& part : parts) {
       StackId stack;
       if (part.sample != nullptr) stack = part.sample->python_stack;
-      if (part.launch != nullptr) stack = part.launch->python_stack;
+      if (part.launch != GpuWork::kNoLaunch) {
+        stack = analysis_.correlation.launches.Get<&Launch::python_stack>(part.launch);
+      }
       if (const FrameId frame = WithLine(stack, frames[*own])) times[frame] += part.ns;
     }
     const auto most =
@@ -166,8 +170,8 @@ class Gaps {
     return {};
   }
 
-  std::string TitleOf(const GpuWork* work) const {
-    return work == nullptr ? "[other work]" : names_.Title(*work);
+  std::string TitleOf(uint32_t work) const {
+    return work == kNoWork ? "[other work]" : names_.Title(analysis_.correlation.work[work]);
   }
 
   Analysis& analysis_;

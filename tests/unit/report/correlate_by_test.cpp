@@ -38,9 +38,9 @@ class CorrelateByTest : public testing::Test {
     return *analysis_;
   }
   const Correlation& Match(const CorrelateOptions& options) { return Run(options).correlation; }
-  const Launch& LaunchOf(size_t work) const {
+  Launch LaunchOf(size_t work) const {
     const Correlation& correlation = analysis_->correlation;
-    return correlation.launches.at(correlation.work.at(work).launch);
+    return correlation.launches[correlation.work[work].launch];
   }
   // A probe of the user's process 100, on its thread.
   void Probe(uint64_t enter_ns, uint64_t return_ns, StackId stack) {

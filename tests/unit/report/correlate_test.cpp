@@ -30,9 +30,7 @@ class CorrelateTest : public testing::Test {
                         GraphNodes(model_.events.graph_nodes.rows()));
     return result_;
   }
-  const Launch& LaunchOf(size_t work) const {
-    return result_.launches.at(result_.work.at(work).launch);
-  }
+  Launch LaunchOf(size_t work) const { return result_.launches[result_.work[work].launch]; }
 
   test::ModelBuilder builder_;
   StackId stack_;
@@ -282,7 +280,7 @@ TEST_F(CorrelateTest, WorkOfAGraphNodeKnowsTheCallThatMadeIt) {
   builder_.AddKernel(1, 9, 4000, 4100, "k");
   const Correlation& result = Run();
   EXPECT_EQ(result.work[0].origin, NodeOrigin::kKnown);
-  EXPECT_EQ(result.launches.at(result.work[0].creation).stack, stack_);
+  EXPECT_EQ(result.launches[result.work[0].creation].stack, stack_);
   EXPECT_EQ(LaunchOf(0).correlation_id, 9u);
   EXPECT_EQ(result.work[1].origin, NodeOrigin::kUnknown);
   EXPECT_EQ(result.work[2].origin, NodeOrigin::kUnknown);

@@ -1,9 +1,9 @@
+#include "report/model/growing_array.h"
+
 #include <cstdint>
 #include <utility>
 
 #include <gtest/gtest.h>
-
-#include "report/model/compact_list.h"
 
 namespace xpu {
 namespace {

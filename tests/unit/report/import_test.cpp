@@ -117,10 +117,10 @@ TEST_F(ImportTest, EachKernelHasItsCallShapeAndPlace) {
   EXPECT_EQ(kernel.static_shared_memory_bytes, 2048);
   EXPECT_EQ(kernel.stream_id, 14u);
   EXPECT_EQ(kernel.channel_type, 1u);
-  const GpuWork& work = correlation.work.at(1);
+  const GpuWork& work = correlation.work[1];
   EXPECT_EQ(work.match, MatchKind::kById);
   EXPECT_EQ(work.start_ns, 1763779200000250000u);  // the text's own
-  const Launch& launch = correlation.launches.at(work.launch);
+  const Launch& launch = correlation.launches[work.launch];
   EXPECT_EQ(launch.pid, 4711u);
   EXPECT_EQ(launch.tid, 4712u);
   EXPECT_EQ(correlation.counts.launches_seen, 2u);

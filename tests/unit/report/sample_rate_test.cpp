@@ -65,7 +65,7 @@ TEST(SampleRate, KeepsOneOfEachNeighbors) {
   EXPECT_EQ(analysis->Launches().size(), 220u);
   EXPECT_NEAR(static_cast<double>(analysis->Work().size()), 200, 15);
   for (const GpuWork& work : analysis->Work()) {
-    const Launch& launch = analysis->correlation.launches.at(work.launch);
+    const Launch& launch = analysis->correlation.launches[work.launch];
     EXPECT_EQ(launch.correlation_id, work.correlation_id);
     EXPECT_TRUE(analysis->shown.scaled_launches.Has(work.launch));
   }
