@@ -140,8 +140,10 @@ Owner OwnerOf(const Analysis& analysis, const NvtxRange& range) {
 }
 
 CallPaths::ContextId CallPaths::Intern(const Context& context) {
+  if (last_context_ && last_context_->first == context) return last_context_->second;
   const auto next = static_cast<uint32_t>(contexts_.size() + 1);
-  return contexts_.try_emplace(context, ContextId{next}).first->second;
+  last_context_ = *contexts_.try_emplace(context, ContextId{next}).first;
+  return last_context_->second;
 }
 
 CallPaths::CallPaths(Analysis& analysis, const PathOptions& options)
@@ -335,7 +337,7 @@ PathId CallPaths::UnknownLaunch(const Owner& owner, FrameId api) {
 
 PathId CallPaths::OfLaunch(const Launch& launch) {
   const Owner owner = OwnerOf(analysis_, launch);
-  const FrameId api = FrameOf(ApiNameIdOf(analysis_.api_names, launch));
+  const FrameId api = FrameOf(launch.name);
   if (!launch.stack && !launch.python_stack) return UnknownLaunch(owner, api);
 
   return OfStack(StackOf(launch), owner, api);

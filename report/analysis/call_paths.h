@@ -5,8 +5,10 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "report/analysis/analysis.h"
@@ -189,6 +191,7 @@ class CallPaths {
   FlatMap<PathId> paths_;          // of stacks that are the same at any time
   FlatMap<PathId> with_creation_;  // by the paths of launch and creation
   std::map<Context, ContextId> contexts_;
+  std::optional<std::pair<Context, ContextId>> last_context_;  // most are like the one before
   FlatMap<PairId> pairs_;  // of a native stack and one of Python
   uint32_t pair_count_ = 0;
   FlatMap<FrameId> comms_;           // by the id of the text

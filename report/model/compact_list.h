@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <numeric>
 #include <type_traits>
@@ -49,7 +51,7 @@ class ValueIterator {
   using reference = value_type;
 
   ValueIterator(const List& list, size_t index) : list_(&list), index_(index) {}
-  value_type operator*() const { return (*list_)[index_]; }
+  [[gnu::always_inline]] value_type operator*() const { return (*list_)[index_]; }
   ValueIterator& operator++() {
     ++index_;
     return *this;
@@ -73,9 +75,8 @@ class CompactList {
     rows_.push_back({ToColumn(event.*kOwnFields)..., last_});
   }
 
-  // By value: there is no such event in memory. Of one that is made in place no more is read than
-  // what is asked of it.
-  Event operator[](size_t index) const {
+  // By value: there is no such event in memory. Inlined, no more of it is read than is used.
+  [[gnu::always_inline]] Event operator[](size_t index) const {
     Event event = rests_[rows_.Get(kRestColumn, index)];
     size_t column = 0;
     (SetField(event.*kOwnFields, rows_.Get(column++, index)), ...);
@@ -84,7 +85,7 @@ class CompactList {
 
   // One field, without the others: Get<&Kernel::name>(index).
   template <auto kField>
-  auto Get(size_t index) const {
+  [[gnu::always_inline]] auto Get(size_t index) const {
     constexpr size_t kColumn = ColumnOf<kField>();
     if constexpr (kColumn == kRestColumn) {
       return rests_[rows_.Get(kRestColumn, index)].*kField;
@@ -175,18 +176,38 @@ class CompactList {
     return ((place == &(event.*kOwnFields)) || ...);
   }
 
-  // Whether `event` is like `rest` but for its own fields. Inlined, it is known for each field
-  // whether it is one of these.
-  [[gnu::flatten]] static bool IsLike(const Event& event, const Event& rest) {
-    const auto* of_event = reinterpret_cast<const std::byte*>(&event);
-    const auto* of_rest = reinterpret_cast<const std::byte*>(&rest);
-    bool is_like = true;
+  // To compare two events word by word takes a third of what field by field does.
+  static constexpr size_t kWords = sizeof(Event) / sizeof(uint64_t);
+  static_assert(sizeof(Event) % sizeof(uint64_t) == 0);
+  using Words = std::array<uint64_t, kWords>;
+
+  // The bits of the fields that are not its own, without those between fields.
+  static Words MaskOfRest() {
+    std::array<uint8_t, sizeof(Event)> bytes{};
+    const Event event{};
     VisitFields(event, [&]<typename Field>(const char*, const Field& field) {
-      if (!is_like || IsOwn(event, field)) return;
-      const ptrdiff_t offset = reinterpret_cast<const std::byte*>(&field) - of_event;
-      is_like = field == *reinterpret_cast<const Field*>(of_rest + offset);
+      if (IsOwn(event, field)) return;
+      const auto offset =
+          reinterpret_cast<const std::byte*>(&field) - reinterpret_cast<const std::byte*>(&event);
+      std::fill_n(bytes.begin() + offset, sizeof(Field), uint8_t{0xff});
     });
-    return is_like;
+    return std::bit_cast<Words>(bytes);
+  }
+
+  static uint64_t WordOf(const Event& event, size_t place) {
+    uint64_t word;
+    std::memcpy(&word, reinterpret_cast<const std::byte*>(&event) + place * sizeof(word),
+                sizeof(word));
+    return word;
+  }
+
+  // Whether `event` is like `rest` but for its own fields.
+  static bool IsLike(const Event& event, const Event& rest) {
+    uint64_t differing = 0;
+    for (size_t i = 0; i < kWords; ++i) {
+      differing |= (WordOf(event, i) ^ WordOf(rest, i)) & kRestMask[i];
+    }
+    return differing == 0;
   }
 
   // Programs do the same over and over: what followed one event follows it again. To look there
@@ -217,6 +238,8 @@ class CompactList {
     followers_[last_] = {known.value - 1, followers_[last_][0]};
     last_ = known.value - 1;
   }
+
+  static inline const Words kRestMask = MaskOfRest();
 
   Rows rows_;
   std::vector<Event> rests_;

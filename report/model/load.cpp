@@ -137,16 +137,6 @@ void Append(EventList<Event>& list, std::vector<Event>& more) {
   }
 }
 
-// Growing takes a copy of all, as far as possible from the last one: what is reserved and not used
-// takes no memory.
-void Append(SampleList& list, const std::vector<CpuSample>& more) {
-  constexpr size_t kGrowth = 4;
-  auto& all = list.rows();
-  const size_t size = all.size() + more.size();
-  if (size > all.capacity()) all.reserve(kGrowth * size);
-  all.insert(all.end(), more.begin(), more.end());
-}
-
 template <typename List, typename Event>
 void Append(List& all, const std::vector<Event>& more) {
   for (const Event& event : more) all.push_back(event);

@@ -23,9 +23,9 @@ uint64_t TimeOf(const Event& event) {
   return time_ns;
 }
 
-template <typename Event, typename Allocator>
-void Order(EventList<Event, Allocator>& list) {
-  std::vector<Event, Allocator>& events = list.rows();
+template <typename Event>
+void Order(EventList<Event>& list) {
+  std::vector<Event>& events = list.rows();
   const auto is_earlier = [](const Event& a, const Event& b) { return TimeOf(a) < TimeOf(b); };
   if (std::is_sorted(events.begin(), events.end(), is_earlier)) return;
   std::stable_sort(events.begin(), events.end(), is_earlier);
@@ -36,6 +36,7 @@ template <typename List>
 void Order(List&) {}
 
 void Order(ApiCallList& calls) { calls.SortBy<&ApiCall::start_ns>(); }
+void Order(SampleList& samples) { samples.SortBy<&CpuSample::time_ns>(); }
 void Order(LaunchStackList& stacks) { stacks.SortBy<&LaunchStack::time_ns>(); }
 
 }  // namespace

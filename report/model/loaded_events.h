@@ -2,18 +2,16 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <vector>
 
 #include "format/events.h"
 #include "report/model/compact_list.h"
-#include "report/model/huge_pages.h"
 
 namespace xpu {
 
 // The events of one kind, as views read them: by place, in order, field by field. CompactList has
 // the same members, so that no view depends on how a kind is kept.
-template <typename Event, typename Allocator = std::allocator<Event>>
+template <typename Event>
 class EventList {
  public:
   size_t size() const { return rows_.size(); }
@@ -33,11 +31,11 @@ class EventList {
   void push_back(const Event& event) { rows_.push_back(event); }
 
   // For those who load, join and order events.
-  std::vector<Event, Allocator>& rows() { return rows_; }
-  const std::vector<Event, Allocator>& rows() const { return rows_; }
+  std::vector<Event>& rows() { return rows_; }
+  const std::vector<Event>& rows() const { return rows_; }
 
  private:
-  std::vector<Event, Allocator> rows_;
+  std::vector<Event> rows_;
 };
 
 using ApiCallList =
@@ -57,7 +55,8 @@ using SynchronizationList =
 using GraphLaunchList = CompactList<GraphLaunch, &GraphLaunch::start_ns, &GraphLaunch::end_ns,
                                     &GraphLaunch::correlation_id>;
 
-using SampleList = EventList<CpuSample, HugePageAllocator<CpuSample>>;
+using SampleList = CompactList<CpuSample, &CpuSample::time_ns, &CpuSample::tid, &CpuSample::cpu,
+                               &CpuSample::stack, &CpuSample::weight, &CpuSample::python_stack>;
 
 template <typename Event>
 struct LoadedListOf {

@@ -50,7 +50,7 @@ class PackedColumns {
     if (at + 1 == kGroupRows) PackGroup();
   }
 
-  uint64_t Get(size_t column, size_t row) const {
+  [[gnu::always_inline]] uint64_t Get(size_t column, size_t row) const {
     const Group& group = groups_[row / kGroupRows];
     const Part& part = group.parts[column];
     uint64_t number;

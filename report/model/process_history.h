@@ -66,9 +66,24 @@ class AddressSpaces {
   mutable uint64_t steps_ = 0;
 };
 
+// An answer that depends on the time, and from when until when it is the same.
+template <typename Key, typename Value>
+struct AnswerInTime {
+  Key key = {};
+  Value value = {};
+  uint64_t from_ns = 0;
+  uint64_t until_ns = 0;  // excluded; 0: nothing was asked yet
+
+  bool Holds(const Key& wanted, uint64_t time_ns) const {
+    return key == wanted && from_ns <= time_ns && time_ns < until_ns;
+  }
+};
+
 // One life of a process: from its fork (or the start of the recording) to its exit.
 using ProcessId = Id<struct ProcessTag, uint32_t>;
 
+// Not for several threads at once: it keeps the last answers, since events of one thread come one
+// after the other.
 class ProcessHistory {
  public:
   struct Process {
@@ -87,12 +102,22 @@ class ProcessHistory {
   // The process with this pid at `time_ns`. Right after an exit still the one that exited (its
   // last samples come later than its exit record), before the first record the first one. None
   // only for a pid that no record names.
-  ProcessId At(uint32_t pid, uint64_t time_ns) const;
-  SpaceId SpaceAt(ProcessId process, uint64_t time_ns) const;
+  ProcessId At(uint32_t pid, uint64_t time_ns) const {
+    if (!last_process_.Holds(pid, time_ns)) last_process_ = FindProcess(pid, time_ns);
+    return last_process_.value;
+  }
+  SpaceId SpaceAt(ProcessId process, uint64_t time_ns) const {
+    if (!last_space_.Holds(process, time_ns)) last_space_ = FindSpace(process, time_ns);
+    return last_space_.value;
+  }
   // The name (comm) of a thread; of its process when the thread has none; "" when none is known.
   std::string_view ThreadName(ProcessId process, uint32_t tid, uint64_t time_ns) const;
   // The text's id, none when no name is known.
-  StringId NameAt(ProcessId process, uint32_t tid, uint64_t time_ns) const;
+  StringId NameAt(ProcessId process, uint32_t tid, uint64_t time_ns) const {
+    const uint64_t key = KeyOf(process, tid);
+    if (!last_name_.Holds(key, time_ns)) last_name_ = FindName(process, tid, time_ns);
+    return last_name_.value;
+  }
   // The name of its main thread at the end.
   std::string_view Name(ProcessId process) const;
   // The names that its threads ever had, the last one of each, by tid.
@@ -111,6 +136,13 @@ class ProcessHistory {
     return uint64_t{process.value} << 32 | tid;
   }
 
+  using ProcessAnswer = AnswerInTime<uint32_t, ProcessId>;  // by pid
+  using SpaceAnswer = AnswerInTime<ProcessId, SpaceId>;
+  using NameAnswer = AnswerInTime<uint64_t, StringId>;  // by KeyOf
+  ProcessAnswer FindProcess(uint32_t pid, uint64_t time_ns) const;
+  SpaceAnswer FindSpace(ProcessId process, uint64_t time_ns) const;
+  NameAnswer FindName(ProcessId process, uint32_t tid, uint64_t time_ns) const;
+
   void Apply(const ProcessEvent& event);
   void ApplyFork(const ProcessEvent& event);
   void ApplyExec(const ProcessEvent& event);
@@ -127,6 +159,9 @@ class ProcessHistory {
   FlatMap<LivesId> by_pid_;
   std::vector<Names> names_;  // by id - 1
   FlatMap<NamesId> thread_names_;
+  mutable ProcessAnswer last_process_;
+  mutable SpaceAnswer last_space_;
+  mutable NameAnswer last_name_;
 };
 
 }  // namespace xpu

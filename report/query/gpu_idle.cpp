@@ -52,12 +52,13 @@ std::string NameOfPart(const Analysis& analysis, const IdlePart& part, const Cal
 }  // namespace
 
 IdleSamples::IdleSamples(Analysis& analysis, CallPaths& paths)
-    : analysis_(analysis), paths_(paths), period_ns_(SampleUnitNs(analysis.model, analysis.shown)) {
-  samples_.reserve(analysis.SamplesOfSources().size());
-  for (const CpuSample& sample : analysis.SamplesOfSources()) samples_.push_back(&sample);
-  for (uint32_t i = 0; i < samples_.size(); ++i) {
-    const Owner owner = OwnerOf(analysis, *samples_[i]);
-    threads_[{owner.process, owner.tid}].push_back(i);
+    : analysis_(analysis),
+      paths_(paths),
+      all_(analysis.model.events.cpu_samples),
+      period_ns_(SampleUnitNs(analysis.model, analysis.shown)) {
+  for (const uint32_t place : analysis.SamplesOfSources().places()) {
+    const Owner owner = OwnerOf(analysis, all_[place]);
+    threads_[{owner.process, owner.tid}].push_back(place);
   }
 }
 
@@ -95,7 +96,7 @@ void IdleSamples::OfThread(const Owner& owner, Stretch stretch, std::vector<Shar
     const uint64_t end_ns = std::min(stretch.end_ns, around.end_ns);
     if (end_ns <= start_ns) continue;
     if (start_ns > until_ns) rest.push_back({until_ns, start_ns});
-    shares.push_back({samples_[thread[at]], end_ns - start_ns});
+    shares.push_back({thread[at], end_ns - start_ns});
     until_ns = end_ns;
   }
   if (until_ns < stretch.end_ns) rest.push_back({until_ns, stretch.end_ns});
@@ -124,7 +125,7 @@ const IdleSamples::Places& IdleSamples::BelowProcess(ProcessId process) {
 // By the innermost function of user space that is not the C library's.
 bool IdleSamples::Spins(uint32_t sample) {
   const CallTree& tree = paths_.tree();
-  PathId path = paths_.OfSample(*samples_[sample]);
+  PathId path = paths_.OfSample(all_[sample]);
   const auto [known, is_new] = spins_.try_emplace(path.value, false);
   if (!is_new) return known->second;
   for (; path; path = tree[path].parent) {
@@ -153,8 +154,8 @@ uint64_t IdleSamples::OfOthers(const Owner& owner, Stretch stretch, std::vector<
     const uint64_t start_ns = std::max(stretch.start_ns, time_ns - std::min(time_ns, half_ns));
     const uint64_t end_ns = std::min(stretch.end_ns, AddSaturated(time_ns, half_ns));
     if (start_ns >= stretch.end_ns) break;
-    if (end_ns <= start_ns || samples_[*at]->tid == owner.tid || Spins(*at)) continue;
-    shares.push_back({samples_[*at], end_ns - start_ns});
+    if (end_ns <= start_ns || all_.Get<&CpuSample::tid>(*at) == owner.tid || Spins(*at)) continue;
+    shares.push_back({*at, end_ns - start_ns});
     sum_ns += end_ns - start_ns;
     covered_ns += end_ns - std::min(end_ns, std::max(start_ns, until_ns));
     until_ns = std::max(until_ns, end_ns);
@@ -298,7 +299,7 @@ PathId IdlePaths::Of(const IdlePart& part) {
   switch (part.cause) {
     case IdlePart::Cause::kSample:
     case IdlePart::Cause::kMeanwhile:
-      return paths_.OfSample(*part.sample);
+      return paths_.OfSample(analysis_.model.events.cpu_samples[part.sample]);
     case IdlePart::Cause::kWait:
       return tree.Child(part.launch == GpuWork::kNoLaunch
                             ? paths_.OfWork(correlation.work[part.wait])
@@ -319,7 +320,7 @@ Owner IdlePaths::OwnerOf(const IdlePart& part) const {
   switch (part.cause) {
     case IdlePart::Cause::kSample:
     case IdlePart::Cause::kMeanwhile:
-      return xpu::OwnerOf(analysis_, *part.sample);
+      return xpu::OwnerOf(analysis_, analysis_.model.events.cpu_samples[part.sample]);
     case IdlePart::Cause::kWait:
       if (part.launch == GpuWork::kNoLaunch) {
         return xpu::OwnerOf(analysis_, correlation.work[part.wait]);

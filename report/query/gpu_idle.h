@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string_view>
 #include <unordered_map>
@@ -20,6 +21,9 @@
 
 namespace xpu {
 
+// A place in a list of CPU samples that there is none at.
+inline constexpr uint32_t kNoSample = std::numeric_limits<uint32_t>::max();
+
 // Which CPU samples stand for a stretch of time.
 //
 // Most gaps of a GPU are shorter than the sampling period, so most samples lie in no gap or in one
@@ -31,7 +35,7 @@ class IdleSamples {
   IdleSamples(Analysis& analysis, CallPaths& paths);
 
   struct Share {
-    const CpuSample* sample = nullptr;
+    uint32_t sample = kNoSample;  // in LoadedEvents::cpu_samples
     uint64_t ns = 0;
   };
   struct Stretch {
@@ -47,9 +51,9 @@ class IdleSamples {
 
  private:
   using ThreadKey = std::pair<ProcessId, uint32_t>;
-  using Places = std::vector<uint32_t>;  // in samples_, ascending
+  using Places = std::vector<uint32_t>;  // in all_, ascending
 
-  uint64_t TimeOf(uint32_t sample) const { return samples_[sample]->time_ns; }
+  uint64_t TimeOf(uint32_t sample) const { return all_.Get<&CpuSample::time_ns>(sample); }
   Stretch AroundOf(const Places& thread, size_t at) const;
   const Places& BelowProcess(ProcessId process);
   bool DescendsFrom(ProcessId process, ProcessId root) const;
@@ -57,9 +61,9 @@ class IdleSamples {
 
   Analysis& analysis_;
   CallPaths& paths_;
-  std::vector<const CpuSample*> samples_;  // also those that a filter leaves out; in order of time
+  const SampleList& all_;
   const uint64_t period_ns_;
-  std::map<ThreadKey, Places> threads_;
+  std::map<ThreadKey, Places> threads_;       // also those that a filter leaves out
   std::map<ProcessId, Places> below_;         // by the root of the tree
   std::unordered_map<uint32_t, bool> spins_;  // by path
 };
@@ -77,7 +81,8 @@ struct IdlePart {
   uint32_t gpu = 0;  // as the report numbers them
   Cause cause = Cause::kUnknown;
   uint64_t ns = 0;
-  const CpuSample* sample = nullptr;     // may be one that a filter leaves out, as the others
+  // In LoadedEvents::cpu_samples; may be one that a filter leaves out, as the others.
+  uint32_t sample = kNoSample;
   uint32_t wait = kNoWork;               // in Correlation::work
   uint32_t launch = GpuWork::kNoLaunch;  // in Correlation::launches
 };

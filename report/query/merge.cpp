@@ -231,8 +231,9 @@ void Merge::AddRunning(const SynchronizationCalls& gpu_calls) {
       tree_.Add(groups_.OfCpu(thread.owner, path), thread.total_ns);
     }
     for (const RunningTime::Part& part : thread.parts) {
-      const Owner owner = OwnerOf(analysis_, *part.sample);
-      PathId path = paths_.OfSample(*part.sample);
+      const CpuSample& sample = analysis_.model.events.cpu_samples[part.sample];
+      const Owner owner = OwnerOf(analysis_, sample);
+      PathId path = paths_.OfSample(sample);
       if (gpu_calls.IsInOne(owner)) path = tree_.Child(path, gpu_wait);
       tree_.Add(groups_.OfCpu(owner, path), part.ns);
     }

@@ -59,9 +59,10 @@ std::vector<RunningTime> FindRunningTimes(const Analysis& analysis) {
     thread.total_ns = AddSaturated(thread.total_ns, sum.duration);
   }
   const SampleWeights weights(analysis.model, analysis.shown);
-  for (const CpuSample& sample : analysis.CpuSamples()) {
+  for (const uint32_t place : analysis.CpuSamples().places()) {
+    const CpuSample& sample = analysis.model.events.cpu_samples[place];
     if (!weights.IsOfTime(sample)) continue;
-    of(OwnerOf(analysis, sample)).parts.push_back({&sample, weights.Of(sample)});
+    of(OwnerOf(analysis, sample)).parts.push_back({place, weights.Of(sample)});
   }
   std::vector<RunningTime> found;
   for (auto& [key, thread] : threads) {

@@ -50,7 +50,7 @@ class WaitReasons {
 // The running time of one thread.
 struct RunningTime {
   struct Part {
-    const CpuSample* sample = nullptr;
+    uint32_t sample = 0;  // in LoadedEvents::cpu_samples
     uint64_t ns = 0;
   };
   Owner owner;

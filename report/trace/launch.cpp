@@ -10,13 +10,4 @@ LaunchStatus LaunchStatusOf(const Launch& launch) {
   return launch.graph_nodes > 0 ? LaunchStatus::kCaptured : LaunchStatus::kUnmatched;
 }
 
-ApiNameId ApiNameIdOf(const ApiNames& names, const Launch& launch) {
-  return launch.probe != 0 ? names.OfProbe(launch.probe)
-                           : names.Of(launch.instance, launch.domain, launch.callback_id);
-}
-
-const std::string& ApiNameOf(const ApiNames& names, const Launch& launch) {
-  return names.Text(ApiNameIdOf(names, launch));
-}
-
 }  // namespace xpu

@@ -38,6 +38,7 @@ struct Launch {
   uint32_t probe = 0;        // Probe::probe when nothing but a probe saw it: it has no id
   uint32_t work_count = 0;   // GPU records matched to it
   ApiDomain domain = ApiDomain::kDriver;
+  ApiNameId name;  // of the call, as ApiNames has it
   ApiKind kind = ApiKind::kOther;
   uint8_t stack_flags = 0;
   MatchKind stack_match = MatchKind::kNone;
@@ -63,6 +64,7 @@ constexpr void VisitFields(T& launch, Visit&& visit) {
   visit("probe", launch.probe);
   visit("work_count", launch.work_count);
   visit("domain", launch.domain);
+  visit("name", launch.name);
   visit("kind", launch.kind);
   visit("stack_flags", launch.stack_flags);
   visit("stack_match", launch.stack_match);
@@ -84,9 +86,10 @@ inline bool IsPending(const Launch& launch) {
   return LaunchStatusOf(launch) == LaunchStatus::kUnmatched;
 }
 
-ApiNameId ApiNameIdOf(const ApiNames& names, const Launch& launch);
 // "cudaLaunchKernel"
-const std::string& ApiNameOf(const ApiNames& names, const Launch& launch);
+inline const std::string& ApiNameOf(const ApiNames& names, const Launch& launch) {
+  return names.Text(launch.name);
+}
 
 // One instance of the injected library.
 struct CudaProcess {
@@ -105,14 +108,14 @@ class LaunchList {
 
   size_t size() const { return launches_.size(); }
   bool empty() const { return launches_.empty(); }
-  Launch operator[](size_t place) const {
+  [[gnu::always_inline]] Launch operator[](size_t place) const {
     Launch launch = launches_[place];
     launch.work_count = place < work_counts_.size() ? work_counts_[place] : 0;
     return launch;
   }
   // One field but work_count, without the others: Get<&Launch::start_ns>(place).
   template <auto kField>
-  auto Get(size_t place) const {
+  [[gnu::always_inline]] auto Get(size_t place) const {
     return launches_.Get<kField>(place);
   }
   using Iterator = ValueIterator<LaunchList>;

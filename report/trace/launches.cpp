@@ -42,8 +42,12 @@ void SortById(IdList& events) {
 template <auto kInstance, typename Events>
 void Reserve(const Events& events, IdList Seen::*list, std::map<InstanceId, Seen>& instances) {
   std::map<InstanceId, size_t> counts;
-  Recent count_of(counts);
-  for (uint32_t i = 0; i < events.size(); ++i) ++count_of[events.template Get<kInstance>(i)];
+  for (const auto& rest : events.rests()) counts[rest.*kInstance] = events.size();
+  if (counts.size() > 1) {
+    for (auto& [instance, count] : counts) count = 0;
+    Recent count_of(counts);
+    for (uint32_t i = 0; i < events.size(); ++i) ++count_of[events.template Get<kInstance>(i)];
+  }
   for (const auto& [instance, count] : counts) (instances[instance].*list).reserve(count);
 }
 
@@ -99,8 +103,7 @@ class LaunchBuilder {
     if (by_ == CorrelateBy::kNesting) NestStacks();
     result_.with_id = launches_.size();
     AddProbeLaunches(model_.events, launches_, by_ != CorrelateBy::kId);
-    launches_.EditRests(
-        [this](Launch& launch) { launch.kind = names_.Kind(ApiNameIdOf(names_, launch)); });
+    launches_.EditRests([this](Launch& launch) { FindName(launch); });
     return std::move(result_);
   }
 
@@ -116,6 +119,7 @@ class LaunchBuilder {
   bool Joins(const Launch& launch, const LaunchStack& stack) const;
   void NoteThread(const Launch& launch);
   void FindThread(Launch& launch);
+  void FindName(Launch& launch) const;
   void NestStacks();
 
   struct Thread {
@@ -253,6 +257,12 @@ void LaunchBuilder::FindThread(Launch& launch) {
     launch.pid = found->second.pid;
     launch.tid = found->second.tid;
   }
+}
+
+void LaunchBuilder::FindName(Launch& launch) const {
+  launch.name = launch.probe != 0 ? names_.OfProbe(launch.probe)
+                                  : names_.Of(launch.instance, launch.domain, launch.callback_id);
+  launch.kind = names_.Kind(launch.name);
 }
 
 // Once more without the ids, which only have said which thread of the program is which of the

@@ -147,7 +147,9 @@ class Gaps {
     std::map<FrameId, uint64_t> times;
     for (const IdlePart& part : parts) {
       StackId stack;
-      if (part.sample != nullptr) stack = part.sample->python_stack;
+      if (part.sample != kNoSample) {
+        stack = analysis_.model.events.cpu_samples.Get<&CpuSample::python_stack>(part.sample);
+      }
       if (part.launch != GpuWork::kNoLaunch) {
         stack = analysis_.correlation.launches.Get<&Launch::python_stack>(part.launch);
       }

@@ -9,6 +9,8 @@
 
 #include "report/model/load.h"
 #include "report/model/loaded_events.h"
+#include "report/trace/correlation.h"
+#include "report/trace/launch.h"
 
 namespace xpu {
 namespace {
@@ -93,6 +95,27 @@ TEST(CompactList, EventsThatDifferInAnyOneFieldStayApartInAnyOrder) {
           << name << " " << i;
     }
   });
+}
+
+struct AnyField {
+  template <typename Field>
+  operator Field() const;  // NOLINT: never called
+};
+
+// How many fields a struct can be made from.
+template <typename Struct, typename... Fields>
+consteval size_t FieldsOfStruct(Fields... fields) {
+  if constexpr (requires { Struct{fields..., AnyField{}}; }) {
+    return FieldsOfStruct<Struct>(fields..., AnyField{});
+  } else {
+    return sizeof...(fields);
+  }
+}
+
+// One that it does not visit would be lost in a list.
+TEST(CompactList, VisitFieldsKnowsEachFieldOfLaunchesAndGpuWork) {
+  EXPECT_EQ(FieldCount<Launch>(), FieldsOfStruct<Launch>());
+  EXPECT_EQ(FieldCount<GpuWork>(), FieldsOfStruct<GpuWork>());
 }
 
 Kernel KernelAt(uint64_t start_ns, uint32_t stream_id, int32_t grid_x) {

@@ -51,6 +51,18 @@ std::vector<Model> Two(Model a, Model b) {
   return models;
 }
 
+// Changes one of them by edit(sample).
+template <typename Edit>
+void EditSample(SampleList& samples, size_t place, Edit edit) {
+  SampleList edited;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    CpuSample sample = samples[i];
+    if (i == place) edit(sample);
+    edited.push_back(sample);
+  }
+  samples = std::move(edited);
+}
+
 TEST(MergeCaptures, HostsAndProcessesAreDistinguishedAndClocksAligned) {
   // The second in the list began first, on the host that booted last.
   Result<Model> merged = MergeCaptures(Two(Capture("alpha", 1000 * kSecond, 5000 * kSecond, 0xa),
@@ -139,7 +151,7 @@ TEST(MergeCaptures, ClocksOfHostsAreCorrected) {
 TEST(MergeCaptures, OneThatBreaksOffLastsUntilItsLastEvent) {
   Model broken = Capture("alpha", 1000 * kSecond, 4000 * kSecond, 0xb);
   broken.events.recording_end.rows().clear();
-  broken.events.cpu_samples.rows()[1].time_ns += 1'000;
+  EditSample(broken.events.cpu_samples, 1, [](CpuSample& sample) { sample.time_ns += 1'000; });
   Result<Model> merged =
       MergeCaptures(Two(std::move(broken), Capture("alpha", 1000 * kSecond, 5000 * kSecond, 0xa)));
   ASSERT_TRUE(merged.ok());
@@ -165,7 +177,8 @@ TEST(MergeCaptures, ARecordingOnce) {
 
 TEST(MergeCaptures, IdsThatDoNotFitAreLost) {
   Model hostile = Capture("beta", 1000 * kSecond, 5000 * kSecond, 0xb);
-  hostile.events.cpu_samples.rows()[0].stack = StackId{0xfffffff0};
+  EditSample(hostile.events.cpu_samples, 0,
+             [](CpuSample& sample) { sample.stack = StackId{0xfffffff0}; });
   hostile.events.process_events.rows()[0].name = StringId{0xfffffff0};
   Result<Model> merged =
       MergeCaptures(Two(Capture("alpha", 1000 * kSecond, 4000 * kSecond, 0xa), std::move(hostile)));
