@@ -94,7 +94,8 @@ class Selected {
           ahead_(place_) {
       for (size_t i = 0; set_ != nullptr && i < kAhead && ahead_ < size_; ++i) LookAhead();
     }
-    reference operator*() const {
+    // As CompactList::operator[].
+    [[gnu::always_inline]] reference operator*() const {
       if constexpr (kPlaces) {
         return static_cast<uint32_t>(place_);
       } else {
