@@ -125,12 +125,15 @@ def copy_of_the_tree(place):
 
 
 def build(source, place):
-    launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    options = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    if shutil.which("clang++"):
+        # Without optimization it takes three fifths of g++'s time.
+        options += ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++"]
     # What one copy has compiled, the next one need not.
     environment = {**os.environ, "CCACHE_BASEDIR": str(source.parent), "CCACHE_NOHASHDIR": "1"}
     for command in (
             ["cmake", "-S", source, "-B", place, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=None",
-             "-DCMAKE_CXX_FLAGS=-O0", "-DXPU_UNITY=ON", *launcher],
+             "-DCMAKE_CXX_FLAGS=-O0", "-DXPU_UNITY=ON", *options],
             ["cmake", "--build", place, "--target", *TARGETS]):
         result = subprocess.run(command, capture_output=True, text=True, check=False,
                                 env=environment)
