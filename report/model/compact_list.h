@@ -225,6 +225,7 @@ class CompactList {
   // Sets last_. Of two rests with one hash, the older one is not found again: it may then be here
   // twice.
   void Find(const Event& event) {
+    if (rests_.empty()) last_ = 0;  // another one may have been moved from here
     Event rest = event;
     ((rest.*kOwnFields = {}), ...);
     const Numbers numbers = NumbersOf(rest);

@@ -40,6 +40,7 @@ class GrowingArray {
   T* begin() { return data_; }
   T* end() { return data_ + size_; }
   const T* begin() const { return data_; }
+  T& back() { return data_[size_ - 1]; }
   T& operator[](size_t index) { return data_[index]; }
   const T& operator[](size_t index) const { return data_[index]; }
 

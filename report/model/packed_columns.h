@@ -41,7 +41,7 @@ class PackedColumns {
   void push_back(const Row& row) {
     const size_t at = size_ % kGroupRows;
     if (at == 0) BeginGroup();
-    uint8_t* to = bytes_.begin() + last_place_ + at * sizeof(uint64_t);
+    uint8_t* to = bytes_.begin() + groups_.back().place + at * sizeof(uint64_t);
     for (const uint64_t number : row) {
       std::memcpy(to, &number, sizeof(number));
       to += kWholeColumnBytes;
@@ -84,8 +84,8 @@ class PackedColumns {
 
   // The rows of the last group are whole numbers, until it has all of its rows.
   void BeginGroup() {
-    last_place_ = bytes_.size();
-    Group group{.place = last_place_, .parts = {}};
+    const size_t place = bytes_.size();
+    Group group{.place = place, .parts = {}};
     for (size_t column = 0; column < kColumns; ++column) {
       group.parts[column] = {.least = 0,
                              .mask = ~uint64_t{0},
@@ -93,12 +93,12 @@ class PackedColumns {
                              .row_bytes = sizeof(uint64_t)};
     }
     groups_.push_back(group);
-    bytes_.Resize(last_place_ + kColumns * kWholeColumnBytes);
+    bytes_.Resize(place + kColumns * kWholeColumnBytes);
   }
 
   // In place: a packed number never lies beyond its whole one.
   void PackGroup() {
-    Group& group = groups_[groups_.size() - 1];
+    Group& group = groups_.back();
     uint8_t* const begin = bytes_.begin() + group.place;
     uint8_t* to = begin;
     for (size_t column = 0; column < kColumns; ++column) {
@@ -138,7 +138,6 @@ class PackedColumns {
   GrowingArray<uint8_t> bytes_;
   GrowingArray<Group> groups_;
   size_t size_ = 0;
-  size_t last_place_ = 0;  // of the last group
 };
 
 }  // namespace xpu

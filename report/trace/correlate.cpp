@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -284,13 +283,18 @@ void CorrelationBuilder::AddWork(WorkKind kind, const Record& record, uint32_t i
 
 // The last launch that is not later than `time_ns`, the first when all are. There is one.
 uint32_t CorrelationBuilder::LastBefore(const Candidates& candidates, uint64_t time_ns) const {
-  const size_t end = candidates.first + candidates.count;
-  const size_t later =
-      *std::ranges::partition_point(std::views::iota(candidates.first, end), [&](size_t place) {
-        const uint64_t start_ns = result_.launches.Get<&Launch::start_ns>(place);
-        return start_ns <= time_ns || start_ns - time_ns <= kToleranceNs;
-      });
-  return static_cast<uint32_t>(std::max(candidates.first + 1, later) - 1);
+  size_t first_later = candidates.first;
+  for (size_t count = candidates.count; count > 0;) {
+    const size_t half = count / 2;
+    const uint64_t start_ns = result_.launches.Get<&Launch::start_ns>(first_later + half);
+    if (start_ns <= time_ns || start_ns - time_ns <= kToleranceNs) {
+      first_later += half + 1;
+      count -= half + 1;
+    } else {
+      count = half;
+    }
+  }
+  return static_cast<uint32_t>(std::max(candidates.first + 1, first_later) - 1);
 }
 
 void CorrelationBuilder::Match(GpuWork& work, uint64_t start_clock_ns, uint64_t end_clock_ns) {

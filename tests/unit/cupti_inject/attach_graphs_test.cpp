@@ -17,16 +17,30 @@ constexpr uint32_t kByIntervals =
     wire::kSettingInlineStacks | wire::kSettingMayEnd | wire::kSettingPauses;
 constexpr uint32_t kByNodes = kByIntervals | wire::kSettingGraphNodes;
 
+cudaStream_t NewStream() {
+  cudaStream_t stream = nullptr;
+  EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  return stream;
+}
+
+// Of kNodes kernels, one after the other.
+cudaGraphExec_t NewGraph(cudaStream_t stream) {
+  EXPECT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  for (uint32_t i = 0; i < kNodes; ++i) Launch(kNodeNs, stream);
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  cudaGraphExec_t exec = nullptr;
+  EXPECT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+  return exec;
+}
+
+using GraphLaunch = cudaError_t (*)(cudaGraphExec_t exec, cudaStream_t stream);
+
 // A thread that replays a graph and launches a kernel, again and again.
 class Replayer {
  public:
-  Replayer() {
-    EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
-    EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-    for (uint32_t i = 0; i < kNodes; ++i) Launch(kNodeNs, stream_);
-    cudaGraph_t graph = nullptr;
-    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
-    EXPECT_EQ(cudaGraphInstantiate(&exec_, graph, 0), cudaSuccess);
+  explicit Replayer(cudaStream_t stream = NewStream(), GraphLaunch launch = cudaGraphLaunch)
+      : exec_(NewGraph(NewStream())), stream_(stream), launch_(launch) {
     thread_ = std::thread([this] { Run(); });
   }
   ~Replayer() {
@@ -42,15 +56,16 @@ class Replayer {
  private:
   void Run() {
     while (!stop_) {
-      EXPECT_EQ(cudaGraphLaunch(exec_, stream_), cudaSuccess);
+      EXPECT_EQ(launch_(exec_, stream_), cudaSuccess);
       Launch(0, stream_);
       EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
       ++replays_;
     }
   }
 
-  cudaStream_t stream_ = nullptr;
-  cudaGraphExec_t exec_ = nullptr;
+  const cudaGraphExec_t exec_;
+  const cudaStream_t stream_;
+  const GraphLaunch launch_;
   std::atomic<bool> stop_{false};
   std::atomic<uint64_t> replays_{0};
   std::thread thread_;
@@ -138,15 +153,13 @@ TEST(AttachGraphs, NodesAreCompleteAndCuptiIsLeft) {
     const AttachFunction attach = LoadLibrary();
     const auto replayers = MakeReplayers(1);
     SessionRecords before;
-    int left = 0;
-    for (int session = 0; session < 4; ++session) {
+    for (int session = 1; session <= 4; ++session) {
       SessionRecords records = Record(attach, kByNodes, replayers);
       ExpectNodes(records);
       ExpectComplete(records);
-      if (session > 0 && BeginsAnew(records, before)) ++left;
+      EXPECT_TRUE(session == 1 || BeginsAnew(records, before)) << session;
       before = std::move(records);
     }
-    EXPECT_EQ(left, 3);
   });
 }
 
@@ -177,6 +190,65 @@ TEST(AttachGraphs, NodesAfterIntervalsAfterNodes) {
     for (int round = 0; round < 2; ++round) {
       ExpectNodes(Record(attach, kByNodes, replayers));
       ExpectIntervals(Record(attach, kByIntervals, replayers));
+    }
+  });
+}
+
+// The stream that is said as a number, and the one that is left out.
+TEST(AttachGraphs, DefaultStreamsAreTimedToo) {
+  InChild([] {
+    const AttachFunction attach = LoadLibrary();
+    const auto per_thread =
+        reinterpret_cast<GraphLaunch>(dlsym(RTLD_DEFAULT, "cudaGraphLaunch_ptsz"));
+    ASSERT_NE(per_thread, nullptr);
+    const auto record = [&](cudaStream_t stream, GraphLaunch launch) {
+      std::vector<std::unique_ptr<Replayer>> replayers;
+      replayers.push_back(std::make_unique<Replayer>(stream, launch));
+      const SessionRecords records = Record(attach, kByIntervals, replayers);
+      ExpectIntervals(records);
+      ExpectComplete(records);
+    };
+    record(nullptr, cudaGraphLaunch);
+    record(cudaStreamPerThread, cudaGraphLaunch);
+    record(nullptr, per_thread);
+  });
+}
+
+// Its replays end with it; those of the context after it, and of another device, are timed.
+TEST(AttachGraphs, AContextIsDestroyedWhileItReplays) {
+  InChild([] {
+    ASSERT_EQ(setenv("XPU_FAKE_DEVICES", "2", 1), 0);
+    const AttachFunction attach = LoadLibrary();
+    ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+    const cudaStream_t other_stream = NewStream();
+    const cudaGraphExec_t other = NewGraph(other_stream);
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+    const auto replay = [](cudaGraphExec_t exec, cudaStream_t stream) {
+      ASSERT_EQ(cudaGraphLaunch(exec, stream), cudaSuccess);
+      ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    };
+    constexpr int kReplays = 20;
+    for (int session = 0; session < 2; ++session) {
+      const cudaStream_t old_stream = NewStream();
+      const cudaGraphExec_t old = NewGraph(old_stream);
+      AttachingRecorder recorder(kByIntervals);
+      ASSERT_TRUE(recorder.Begin(attach)) << recorder.error();
+      replay(old, old_stream);
+      Launch(300'000'000, old_stream);
+      ASSERT_EQ(cudaGraphLaunch(old, old_stream), cudaSuccess);
+      ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+      const cudaStream_t stream = NewStream();
+      const cudaGraphExec_t exec = NewGraph(stream);
+      for (int i = 0; i < kReplays; ++i) {
+        replay(exec, stream);
+        ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+        replay(other, other_stream);
+        ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+      }
+      const SessionRecords records = recorder.End();
+      EXPECT_EQ(records.state, wire::State::kFinished);
+      EXPECT_GE(records.replays.size(), 2 * kReplays);
+      EXPECT_LE(records.replays.size(), 2 * kReplays + 2);
     }
   });
 }

@@ -161,5 +161,25 @@ TEST(CompactList, SortsByAFieldAndKeepsTheOrderOfEqualOnes) {
   EXPECT_EQ(tids, (std::vector<uint32_t>{101, 103, 102, 100, 104}));
 }
 
+// Enough rows that some are packed when it is sorted or moved.
+TEST(CompactList, TakesMoreAfterSortingAndAfterAMove) {
+  constexpr uint32_t kMany = 700;
+  KernelList kernels;
+  for (uint32_t i = 0; i < kMany; ++i) kernels.push_back(KernelAt(kMany - i, i % 3, 7));
+  kernels.SortBy<&Kernel::start_ns>();
+  KernelList moved = std::move(kernels);
+  for (uint32_t i = 0; i < kMany; ++i) {
+    moved.push_back(KernelAt(kMany + 1 + i, i % 3, 8));
+    kernels.push_back(KernelAt(i, i % 5, 9));  // NOLINT: what a move leaves is an empty list
+  }
+  ASSERT_EQ(moved.size(), 2 * kMany);
+  ASSERT_EQ(kernels.size(), kMany);
+  for (uint32_t i = 0; i < 2 * kMany; ++i) {
+    EXPECT_EQ(moved[i].start_ns, i + 1);
+    EXPECT_EQ(moved[i].grid_x, i < kMany ? 7 : 8);
+  }
+  for (uint32_t i = 0; i < kMany; ++i) EXPECT_EQ(kernels[i].stream_id, i % 5);
+}
+
 }  // namespace
 }  // namespace xpu

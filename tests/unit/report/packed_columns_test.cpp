@@ -49,9 +49,14 @@ TEST(PackedColumns, AreEmptyAfterAMove) {
   EXPECT_EQ(first.size(), 0u);  // NOLINT: what a move leaves is a part of the contract
   first.push_back(RowAt(7));
   EXPECT_EQ(first[0], RowAt(7));
+  second.push_back(RowAt(300));
+  EXPECT_EQ(second[299], RowAt(299));
+  EXPECT_EQ(second[300], RowAt(300));
   second = std::move(first);
   ASSERT_EQ(second.size(), 1u);
   EXPECT_EQ(second[0], RowAt(7));
+  second.push_back(RowAt(1));
+  EXPECT_EQ(second[1], RowAt(1));
 }
 
 }  // namespace
