@@ -2,8 +2,8 @@
 //
 // Most fields have one value in a whole block. To write out the columns of all and to put the rows
 // together from them was a third of the time that reading a block took. So what all rows have is
-// put into one, which the others are copies of, and the columns of the rest are gone through in
-// tiles of rows that stay in the cache.
+// put into one, and the rows are made in tiles that stay in the cache: copies of that one, into
+// which the columns of the rest are put.
 #pragma once
 
 #include <algorithm>
@@ -36,9 +36,11 @@ bool ScatterColumns(const std::array<ColumnToScatter, FieldCount<Event>()>& colu
     const ColumnToScatter& column = columns[place++];
     if (column.values.empty()) is_whole &= from_number(column.all, field);
   });
-  list.assign(rows, row);
+  list.clear();
+  list.reserve(rows);
   for (size_t begin = 0; begin < rows; begin += kTileRows) {
     const size_t count = std::min(kTileRows, rows - begin);
+    list.insert(list.end(), count, row);
     place = 0;
     VisitFields(list[begin], [&]<typename Field>(const char*, Field& field) {
       const ColumnToScatter& column = columns[place++];

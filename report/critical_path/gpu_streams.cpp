@@ -1,6 +1,12 @@
 #include "report/critical_path/gpu_streams.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "report/model/flat_map.h"
 
 namespace xpu {
 namespace {
@@ -14,8 +20,11 @@ bool Runs(const GpuWork& work) {
   return work.kind != WorkKind::kSynchronization && work.timed && work.end_ns >= work.start_ns;
 }
 
-auto KeyOf(const GpuWork& work) {
-  return std::tuple(work.instance.value, work.stream_id, work.device_id);
+using StreamKey = std::tuple<uint64_t, uint32_t, uint32_t>;  // its process, itself, its device
+using WorkByStart = std::vector<std::pair<uint64_t, uint32_t>>;  // when it starts, its place
+
+StreamKey KeyOf(const GpuWork& work) {
+  return {work.instance.value, work.stream_id, work.device_id};
 }
 
 uint64_t LaunchedNs(const Correlation& correlation, const GpuWork& work) {
@@ -25,6 +34,9 @@ uint64_t LaunchedNs(const Correlation& correlation, const GpuWork& work) {
 }
 
 void Sum(const Correlation& correlation, GpuStream& stream) {
+  stream.launched_ns.reserve(stream.work.size());
+  stream.ended_ns.reserve(stream.work.size());
+  stream.last.reserve(stream.work.size());
   uint64_t launched_ns = 0;
   uint64_t ended_ns = 0;
   uint32_t last = stream.work.front();
@@ -143,22 +155,20 @@ size_t GpuStream::PendingAt(uint64_t time_ns) const {
 
 GpuStreams::GpuStreams(const Analysis& analysis) {
   const GpuWorkList& all = analysis.correlation.work;
-  std::vector<uint32_t> places;
+  std::map<StreamKey, WorkByStart> streams;
+  Recent stream_of(streams);
   for (uint32_t place = 0; place < all.size(); ++place) {
-    if (Runs(all[place])) places.push_back(place);
-  }
-  std::sort(places.begin(), places.end(), [&](uint32_t a, uint32_t b) {
-    return std::tuple(KeyOf(all[a]), all[a].start_ns, a) <
-           std::tuple(KeyOf(all[b]), all[b].start_ns, b);
-  });
-  for (const uint32_t place : places) {
     const GpuWork& work = all[place];
-    const bool is_new = all_.empty() || all_.back().instance != work.instance ||
-                        all_.back().id != work.stream_id || all_.back().device != work.device_id;
-    if (is_new) all_.push_back({work.instance, work.device_id, work.stream_id, {}, {}, {}, {}});
-    all_.back().work.push_back(place);
+    if (Runs(work)) stream_of[KeyOf(work)].emplace_back(work.start_ns, place);
   }
-  for (GpuStream& stream : all_) Sum(analysis.correlation, stream);
+  for (auto& [key, works] : streams) {
+    if (!std::is_sorted(works.begin(), works.end())) std::sort(works.begin(), works.end());
+    const auto [instance, id, device] = key;
+    all_.push_back({InstanceId{instance}, device, id, {}, {}, {}, {}});
+    for (const auto& [start_ns, place] : works) all_.back().work.push_back(place);
+    WorkByStart().swap(works);
+    Sum(analysis.correlation, all_.back());
+  }
 }
 
 std::span<const GpuStream> GpuStreams::Of(InstanceId instance) const {

@@ -1,6 +1,7 @@
 #include "report/workload/operators.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <tuple>
@@ -102,8 +103,11 @@ class Costs {
   }
 
   std::vector<OperatorCost> Take() {
+    of_launch_.resize(analysis_.correlation.launches.size());
     for (const uint32_t place : analysis_.Work().places()) AddWork(place);
-    for (const auto& [launch, of] : of_launch_) AddLaunch(launch, of);
+    for (uint32_t launch = 0; launch < of_launch_.size(); ++launch) {
+      if (of_launch_[launch]) AddLaunch(launch, of_launch_[launch]);
+    }
     for (const IdleGap& gap : FindAllGaps(analysis_)) AddGap(gap);
     for (auto& [of, libraries] : libraries_) operators_[of].libraries = TextOf(libraries);
     std::vector<OperatorCost> rows = operators_.Take();
@@ -133,24 +137,23 @@ class Costs {
       uint64_t& ns = libraries_[self][LibraryOf(work)];
       ns = AddSaturated(ns, work.duration_ns);
     }
-    if (work.launch != GpuWork::kNoLaunch) {
-      of_launch_.try_emplace(work.launch, work.origin == NodeOrigin::kNoNode ? self : OfCall(work));
+    if (work.launch != GpuWork::kNoLaunch && !of_launch_[work.launch]) {
+      of_launch_[work.launch] = work.origin == NodeOrigin::kNoNode ? self : OfCall(work);
     }
   }
 
   // Each operator on the path once.
   void AddTotal(OperatorId self, const PathOperators::At& innermost, uint64_t ns) {
-    std::vector<OperatorId> counted = {self};
+    std::array<OperatorId, kMostNested> counted{self};
+    auto end = counted.begin() + 1;
     PathOperators::At at = innermost;
-    while (at.innermost && counted.size() < kMostNested) {
-      if (std::find(counted.begin(), counted.end(), at.innermost) == counted.end()) {
-        counted.push_back(at.innermost);
-      }
+    while (at.innermost && end != counted.end()) {
+      if (std::find(counted.begin(), end, at.innermost) == end) *end++ = at.innermost;
       if (!at.outer) break;
       at = at_path_.Of(at.outer);
     }
-    for (const OperatorId of : counted) {
-      operators_[of].total_ns = AddSaturated(operators_[of].total_ns, ns);
+    for (auto of = counted.begin(); of != end; ++of) {
+      operators_[*of].total_ns = AddSaturated(operators_[*of].total_ns, ns);
     }
   }
 
@@ -194,9 +197,8 @@ class Costs {
   }
 
   void AddGap(const IdleGap& gap) {
-    const auto found = of_launch_.find(gap.launch);
-    if (found == of_launch_.end()) return;
-    uint64_t& idle_ns = operators_[found->second].idle_ns;
+    if (gap.launch >= of_launch_.size() || !of_launch_[gap.launch]) return;
+    uint64_t& idle_ns = operators_[of_launch_[gap.launch]].idle_ns;
     idle_ns = AddSaturated(idle_ns, gap.ns);
   }
 
@@ -228,7 +230,7 @@ class Costs {
   const GpuNames names_;
   OperatorTable operators_;
   PathOperators at_path_;
-  std::map<uint32_t, OperatorId> of_launch_;  // by place in Correlation::launches
+  std::vector<OperatorId> of_launch_;  // by place in Correlation::launches; none: it has no work
   std::map<OperatorId, Libraries> libraries_;
   std::unordered_map<StringId, std::string_view> library_;
 };
