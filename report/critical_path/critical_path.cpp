@@ -174,7 +174,9 @@ void CriticalPath::ChooseWindow() {
 void CriticalPath::FindSegments() {
   if (window_.to_ns <= window_.from_ns) return;
   uint64_t until_ns = window_.from_ns;
-  for (const Edge& edge : graph_.graph().PathTo(end_, window_.from_ns)) {
+  const HugePageVector<Edge> path = graph_.graph().PathTo(end_, window_.from_ns);
+  segments_.reserve(path.size());
+  for (const Edge& edge : path) {
     const uint64_t start_ns = std::max(graph_.graph().TimeOf(edge.from), window_.from_ns);
     // It began with a node of which nothing says what that waited for.
     if (start_ns > until_ns) {
@@ -229,7 +231,7 @@ PathId CriticalPath::PathAt(uint32_t node) {
 
 CriticalPath::Stretch& CriticalPath::StretchOf(const Edge& running) {
   // Speedups go through all edges of the graph again and again; those of the path are copies.
-  const std::vector<Edge>& edges = graph_.graph().edges();
+  const std::span<const Edge> edges = graph_.graph().edges();
   const bool is_of_graph = !std::less<>()(&running, edges.data()) &&
                            std::less<>()(&running, edges.data() + edges.size());
   if (is_of_graph) {

@@ -71,7 +71,7 @@ class CriticalPath {
   // Nothing is known of any thread.
   bool empty() const { return segments_.empty(); }
   const CriticalWindow& window() const { return window_; }
-  const std::vector<CriticalSegment>& segments() const { return segments_; }  // in order
+  std::span<const CriticalSegment> segments() const { return segments_; }  // in order
   const ProgramGraph& graph() const { return graph_; }
   // How much of the path is assumed.
   uint64_t assumed_ns() const { return assumed_ns_; }
@@ -109,11 +109,11 @@ class CriticalPath {
   const ProgramGraph graph_;
   CriticalWindow window_;  // at first that of FindCriticalSteps
   uint32_t end_ = 0;       // the node
-  std::vector<CriticalSegment> segments_;
+  HugePageVector<CriticalSegment> segments_;
   uint64_t assumed_ns_ = 0;
   bool has_samples_ = false;
   std::unordered_map<uint64_t, Stretch> stretches_;  // by both places
-  std::vector<Stretch*> stretch_of_;                 // by edge of the graph, as far as known
+  HugePageVector<Stretch*> stretch_of_;              // by edge of the graph, as far as known
 };
 
 // A call tree of the path: CPU time, CUDA calls, GPU work below its launch, waits.

@@ -25,10 +25,7 @@ void DependencyGraph::Finish() {
   first_to_.assign(times_.size() + 1, 0);
   for (const Edge& edge : edges_) ++first_to_[edge.to + 1];
   for (size_t i = 0; i < times_.size(); ++i) first_to_[i + 1] += first_to_[i];
-  std::vector<uint32_t> next(first_to_.begin(), first_to_.end() - 1);
-  std::vector<Edge> sorted(edges_.size());
-  for (const Edge& edge : edges_) sorted[next[edge.to]++] = edge;
-  edges_ = std::move(sorted);
+  SortByTarget();
   Order();
   for (uint32_t at = 0; at < times_.size(); ++at) {
     Edge* binding = nullptr;
@@ -42,16 +39,24 @@ void DependencyGraph::Finish() {
   }
 }
 
+void DependencyGraph::SortByTarget() {
+  HugePageVector<uint32_t> next(first_to_.begin(), first_to_.end() - 1);
+  GrowingArray<Edge> sorted;
+  sorted.Resize(edges_.size());
+  for (const Edge& edge : edges_) sorted[next[edge.to]++] = edge;
+  edges_ = std::move(sorted);
+}
+
 // Edges never lead back in time, but nodes of one time may depend on each other in a capture
 // that is damaged: those come last, in order of time.
 void DependencyGraph::Order() {
-  std::vector<uint32_t> first_from(times_.size() + 1);
+  HugePageVector<uint32_t> first_from(times_.size() + 1);
   for (const Edge& edge : edges_) ++first_from[edge.from + 1];
   for (size_t i = 0; i < times_.size(); ++i) first_from[i + 1] += first_from[i];
-  std::vector<uint32_t> next(first_from.begin(), first_from.end() - 1);
-  std::vector<uint32_t> targets(edges_.size());
+  HugePageVector<uint32_t> next(first_from.begin(), first_from.end() - 1);
+  HugePageVector<uint32_t> targets(edges_.size());
   for (const Edge& edge : edges_) targets[next[edge.from]++] = edge.to;
-  std::vector<uint32_t> open(times_.size());
+  HugePageVector<uint32_t> open(times_.size());
   for (size_t i = 0; i < times_.size(); ++i) open[i] = first_to_[i + 1] - first_to_[i];
   order_.clear();
   order_.reserve(times_.size());
@@ -73,8 +78,8 @@ void DependencyGraph::Order() {
                    [this](uint32_t a, uint32_t b) { return times_[a] < times_[b]; });
 }
 
-std::vector<Edge> DependencyGraph::PathTo(uint32_t node, uint64_t from_ns) const {
-  std::vector<Edge> path;
+HugePageVector<Edge> DependencyGraph::PathTo(uint32_t node, uint64_t from_ns) const {
+  HugePageVector<Edge> path;
   // No path has more edges than there are nodes, unless it goes round.
   for (size_t i = 0; i < times_.size() && times_[node] > from_ns; ++i) {
     const std::span<const Edge> edges = EdgesTo(node);

@@ -12,6 +12,9 @@
 #include <span>
 #include <vector>
 
+#include "report/model/growing_array.h"
+#include "report/model/huge_pages.h"
+
 namespace xpu {
 
 // What an edge stands for.
@@ -56,15 +59,15 @@ class DependencyGraph {
 
   size_t size() const { return times_.size(); }
   uint64_t TimeOf(uint32_t node) const { return times_[node]; }
-  const std::vector<Edge>& edges() const { return edges_; }
+  std::span<const Edge> edges() const { return {edges_.begin(), edges_.size()}; }
   // Those that end at the node.
   std::span<const Edge> EdgesTo(uint32_t node) const {
-    return std::span(edges_).subspan(first_to_[node], first_to_[node + 1] - first_to_[node]);
+    return edges().subspan(first_to_[node], first_to_[node + 1] - first_to_[node]);
   }
 
   // The binding edges from `from_ns` to the node, in order of time; those that take no time are
   // left out. Less than that if it leads to a node that waits for nothing.
-  std::vector<Edge> PathTo(uint32_t node, uint64_t from_ns) const;
+  HugePageVector<Edge> PathTo(uint32_t node, uint64_t from_ns) const;
 
   // When the node would come if each edge took scale(edge) nanoseconds instead. What is not
   // later than `from_ns` stays as it was.
@@ -72,17 +75,18 @@ class DependencyGraph {
   uint64_t Reevaluate(uint32_t node, uint64_t from_ns, Scale&& scale) const;
 
  private:
+  void SortByTarget();
   void Order();
 
-  std::vector<uint64_t> times_;
-  std::vector<Edge> edges_;         // after Finish: by `to`
-  std::vector<uint32_t> first_to_;  // by node: in edges_
-  std::vector<uint32_t> order_;     // nodes, each after those that it depends on
+  GrowingArray<uint64_t> times_;
+  GrowingArray<Edge> edges_;           // after Finish: by `to`
+  HugePageVector<uint32_t> first_to_;  // by node: in edges_
+  HugePageVector<uint32_t> order_;     // nodes, each after those that it depends on
 };
 
 template <typename Scale>
 uint64_t DependencyGraph::Reevaluate(uint32_t node, uint64_t from_ns, Scale&& scale) const {
-  std::vector<uint64_t> times = times_;
+  HugePageVector<uint64_t> times(times_.begin(), times_.begin() + times_.size());
   for (const uint32_t at : order_) {
     if (times_[at] <= from_ns || first_to_[at] == first_to_[at + 1]) continue;
     uint64_t ns = 0;

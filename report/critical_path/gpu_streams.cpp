@@ -20,7 +20,7 @@ bool Runs(const GpuWork& work) {
   return work.kind != WorkKind::kSynchronization && work.timed && work.end_ns >= work.start_ns;
 }
 
-using StreamKey = std::tuple<uint64_t, uint32_t, uint32_t>;  // its process, itself, its device
+using StreamKey = std::tuple<uint64_t, uint32_t, uint32_t>;      // its process, itself, its device
 using WorkByStart = std::vector<std::pair<uint64_t, uint32_t>>;  // when it starts, its place
 
 StreamKey KeyOf(const GpuWork& work) {

@@ -14,9 +14,9 @@ void ProgramGraph::OrderCalls() {
     if (launch.end_ns <= launch.start_ns) continue;
     const Owner owner = OwnerOf(analysis_, launch);
     const std::optional<uint32_t> lane = LaneOf(owner.process, owner.tid);
-    if (lane) calls_[owner.process].push_back({launch.end_ns, *lane, place});
+    if (lane) build_->calls[owner.process].push_back({launch.end_ns, *lane, place});
   }
-  for (auto& [process, calls] : calls_) {
+  for (auto& [process, calls] : build_->calls) {
     std::sort(calls.begin(), calls.end(), [](const Call& a, const Call& b) {
       return std::tuple(a.end_ns, a.launch) < std::tuple(b.end_ns, b.launch);
     });
@@ -27,8 +27,8 @@ void ProgramGraph::OrderCalls() {
 std::optional<uint32_t> ProgramGraph::LastCallOfOther(uint32_t lane, uint64_t from_ns,
                                                       uint64_t to_ns) const {
   constexpr int kMostCalls = 8;
-  const auto found = calls_.find(lanes_[lane].owner.process);
-  if (found == calls_.end()) return std::nullopt;
+  const auto found = build_->calls.find(lanes_[lane].owner.process);
+  if (found == build_->calls.end()) return std::nullopt;
   const std::vector<Call>& calls = found->second;
   auto at = std::upper_bound(calls.begin(), calls.end(), to_ns,
                              [](uint64_t ns, const Call& call) { return ns < call.end_ns; });
@@ -42,9 +42,9 @@ std::optional<uint32_t> ProgramGraph::LastCallOfOther(uint32_t lane, uint64_t fr
 
 // The rest of the time after the call of the other thread this one is assumed to run.
 void ProgramGraph::MakeHandOvers() {
-  for (const HandOver& hand_over : hand_overs_) {
-    if (call_end_[hand_over.launch] == kNone) continue;
-    graph_.AddActivity({.from = call_end_[hand_over.launch],
+  for (const HandOver& hand_over : build_->hand_overs) {
+    if (build_->call_end[hand_over.launch] == kNone) continue;
+    graph_.AddActivity({.from = build_->call_end[hand_over.launch],
                         .to = hand_over.node,
                         .index = hand_over.lane,
                         .kind = EdgeKind::kRunning,
@@ -56,11 +56,11 @@ void ProgramGraph::MakeHandOvers() {
 // start: the median.
 uint64_t ProgramGraph::LaunchLatency() const {
   std::vector<uint64_t> latencies;
-  for (const GpuStream& stream : streams_.all()) {
+  for (const GpuStream& stream : build_->streams.all()) {
     for (size_t i = 0; i < stream.work.size(); ++i) {
       const GpuWork& work = work_[stream.work[i]];
-      if (work.launch == GpuWork::kNoLaunch || launch_point_[work.launch] == kNone) continue;
-      const uint64_t point_ns = graph_.TimeOf(launch_point_[work.launch]);
+      if (work.launch == GpuWork::kNoLaunch || build_->launch_point[work.launch] == kNone) continue;
+      const uint64_t point_ns = graph_.TimeOf(build_->launch_point[work.launch]);
       if (i > 0 && stream.ended_ns[i - 1] > point_ns) continue;
       latencies.push_back(work.start_ns - std::min(work.start_ns, point_ns));
     }
@@ -69,14 +69,14 @@ uint64_t ProgramGraph::LaunchLatency() const {
 }
 
 void ProgramGraph::MakeStreams() {
-  for (const GpuStream& stream : streams_.all()) {
+  for (const GpuStream& stream : build_->streams.all()) {
     for (const uint32_t place : stream.work) {
-      work_start_[place] = graph_.AddNode(work_[place].start_ns);
-      work_end_[place] = graph_.AddNode(work_[place].end_ns);
+      build_->work_start[place] = graph_.AddNode(work_[place].start_ns);
+      build_->work_end[place] = graph_.AddNode(work_[place].end_ns);
     }
   }
   const uint64_t latency_ns = LaunchLatency();
-  for (const GpuStream& stream : streams_.all()) MakeStream(stream, latency_ns);
+  for (const GpuStream& stream : build_->streams.all()) MakeStream(stream, latency_ns);
 }
 
 // Branches of a graph that is recorded node by node run at one time on one stream: what ended last
@@ -90,22 +90,24 @@ void ProgramGraph::MakeStream(const GpuStream& stream, uint64_t latency_ns) {
     const EdgeKind kind = work.kind == WorkKind::kKernel  ? EdgeKind::kKernel
                           : work.kind == WorkKind::kGraph ? EdgeKind::kGraph
                                                           : EdgeKind::kMemory;
-    graph_.AddActivity(
-        {.from = work_start_[place], .to = work_end_[place], .index = place, .kind = kind});
+    graph_.AddActivity({.from = build_->work_start[place],
+                        .to = build_->work_end[place],
+                        .index = place,
+                        .kind = kind});
     while (!running.empty() && running.top().first <= work.start_ns) {
       last = running.top().second;
       running.pop();
     }
     running.emplace(work.end_ns, place);
     if (last != kNone) {
-      graph_.AddDependency({.from = work_end_[last],
-                            .to = work_start_[place],
+      graph_.AddDependency({.from = build_->work_end[last],
+                            .to = build_->work_start[place],
                             .index = place,
                             .kind = EdgeKind::kQueue});
     }
-    if (work.launch == GpuWork::kNoLaunch || launch_point_[work.launch] == kNone) continue;
-    graph_.AddDependency({.from = launch_point_[work.launch],
-                          .to = work_start_[place],
+    if (work.launch == GpuWork::kNoLaunch || build_->launch_point[work.launch] == kNone) continue;
+    graph_.AddDependency({.from = build_->launch_point[work.launch],
+                          .to = build_->work_start[place],
                           .ns = latency_ns,
                           .index = place,
                           .kind = EdgeKind::kLaunch});
@@ -119,21 +121,21 @@ void ProgramGraph::MakeStreamWaits() {
     if (wait.launch == GpuWork::kNoLaunch) continue;
     if (!IsStreamWait(analysis_.model.events, wait)) continue;
     const uint64_t call_ns = launches_[wait.launch].start_ns;
-    const GpuStream* stream = streams_.Find(wait.instance, wait.stream_id);
+    const GpuStream* stream = build_->streams.Find(wait.instance, wait.stream_id);
     if (stream == nullptr) continue;
     const auto next =
         std::upper_bound(stream->launched_ns.begin(), stream->launched_ns.end(), call_ns);
     if (next == stream->launched_ns.end()) continue;
     const uint32_t waits = stream->work[static_cast<size_t>(next - stream->launched_ns.begin())];
     std::optional<uint32_t> last;
-    for (const GpuStream& other : streams_.Of(wait.instance)) {
+    for (const GpuStream& other : build_->streams.Of(wait.instance)) {
       if (&other == stream) continue;
       const std::optional<uint32_t> of = other.LastOf(call_ns, work_[waits].start_ns);
       if (of && (!last || work_[*of].end_ns > work_[*last].end_ns)) last = of;
     }
     if (!last) continue;
-    graph_.AddDependency({.from = work_end_[*last],
-                          .to = work_start_[waits],
+    graph_.AddDependency({.from = build_->work_end[*last],
+                          .to = build_->work_start[waits],
                           .index = waits,
                           .kind = EdgeKind::kStreamWait,
                           .is_assumed = true});
@@ -142,10 +144,10 @@ void ProgramGraph::MakeStreamWaits() {
 
 void ProgramGraph::MakeGpuWaits() {
   for (uint32_t place = 0; place < launches_.size(); ++place) {
-    const GpuWait& wait = gpu_waits_[place];
-    if (wait.work == GpuWait::kNothing || call_end_[place] == kNone) continue;
-    graph_.AddDependency({.from = work_end_[wait.work],
-                          .to = call_end_[place],
+    const GpuWait& wait = build_->gpu_waits[place];
+    if (wait.work == GpuWait::kNothing || build_->call_end[place] == kNone) continue;
+    graph_.AddDependency({.from = build_->work_end[wait.work],
+                          .to = build_->call_end[place],
                           .index = place,
                           .kind = EdgeKind::kGpuWait,
                           .is_assumed = wait.is_assumed});
@@ -153,11 +155,13 @@ void ProgramGraph::MakeGpuWaits() {
 }
 
 void ProgramGraph::MakeWakeUps() {
-  for (uint32_t place = 0; place < ready_.size(); ++place) {
-    if (ready_[place] == kNone || waker_[place] == kNone) continue;
-    if (waking_[place] != Waking::kUsual) continue;
-    graph_.AddDependency(
-        {.from = waker_[place], .to = ready_[place], .index = place, .kind = EdgeKind::kWakeUp});
+  for (uint32_t place = 0; place < build_->ready.size(); ++place) {
+    if (build_->ready[place] == kNone || build_->waker[place] == kNone) continue;
+    if (build_->waking[place] != Waking::kUsual) continue;
+    graph_.AddDependency({.from = build_->waker[place],
+                          .to = build_->ready[place],
+                          .index = place,
+                          .kind = EdgeKind::kWakeUp});
   }
 }
 

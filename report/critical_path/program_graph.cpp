@@ -24,16 +24,15 @@ ProgramGraph::ProgramGraph(const Analysis& analysis)
       launches_(analysis.correlation.launches),
       work_(analysis.correlation.work),
       has_off_cpu_(!analysis.model.events.off_cpu_waits.empty()),
-      streams_(analysis),
-      gpu_waits_(FindGpuWaits(analysis, streams_)) {
+      build_(std::make_unique<Build>(analysis)) {
   const size_t waits = analysis.model.events.off_cpu_waits.size();
-  launch_point_.assign(launches_.size(), kNone);
-  call_end_.assign(launches_.size(), kNone);
-  work_start_.assign(work_.size(), kNone);
-  work_end_.assign(work_.size(), kNone);
-  ready_.assign(waits, kNone);
-  waker_.assign(waits, kNone);
-  waking_.assign(waits, Waking::kUnknown);
+  build_->launch_point.assign(launches_.size(), kNone);
+  build_->call_end.assign(launches_.size(), kNone);
+  build_->work_start.assign(work_.size(), kNone);
+  build_->work_end.assign(work_.size(), kNone);
+  build_->ready.assign(waits, kNone);
+  build_->waker.assign(waits, kNone);
+  build_->waking.assign(waits, Waking::kUnknown);
   FindLanes();
   if (!has_off_cpu_) OrderCalls();
   for (uint32_t lane = 0; lane < lanes_.size(); ++lane) MakeLane(lane);
@@ -42,6 +41,7 @@ ProgramGraph::ProgramGraph(const Analysis& analysis)
   MakeStreamWaits();
   MakeGpuWaits();
   MakeWakeUps();
+  build_.reset();
   graph_.Finish();
 }
 
@@ -50,7 +50,7 @@ uint32_t ProgramGraph::AddLane(const Owner& owner) {
       lane_of_.try_emplace({owner.process, owner.tid}, static_cast<uint32_t>(lanes_.size()));
   if (is_new) {
     lanes_.push_back({owner, {}});
-    cuts_.emplace_back();
+    build_->cuts.emplace_back();
   }
   return at->second;
 }
@@ -71,11 +71,12 @@ std::optional<uint32_t> ProgramGraph::LastNode(uint32_t lane, uint64_t until_ns)
 }
 
 void ProgramGraph::FindLanes() {
-  first_work_ns_.assign(launches_.size(), UINT64_MAX);
+  build_->first_work_ns.assign(launches_.size(), UINT64_MAX);
   for (const GpuWork& work : work_) {
     if (work.launch == GpuWork::kNoLaunch || !work.timed) continue;
     if (work.kind == WorkKind::kSynchronization) continue;
-    first_work_ns_[work.launch] = std::min(first_work_ns_[work.launch], work.start_ns);
+    build_->first_work_ns[work.launch] =
+        std::min(build_->first_work_ns[work.launch], work.start_ns);
   }
   const size_t waits = analysis_.model.events.off_cpu_waits.size();
   for (uint32_t place = 0; place < waits; ++place) {
@@ -96,19 +97,19 @@ void ProgramGraph::FindRareWakers() {
     return std::pair(*LaneOf(owner.process, owner.tid), *LaneOf(waker.process, waker.tid));
   };
   for (size_t place = 0; place < waits.size(); ++place) {
-    if (waking_[place] != Waking::kUsual) continue;
+    if (build_->waking[place] != Waking::kUsual) continue;
     uint64_t& ns = blocked_ns[lanes_of(waits[place])];
     ns = AddSaturated(ns, TimesOf(waits[place]).blocked_ns);
   }
   std::vector<uint64_t> lane_ns;
-  for (const std::vector<Cut>& cuts : cuts_) {
+  for (const HugePageVector<Cut>& cuts : build_->cuts) {
     const auto [first, last] = std::ranges::minmax_element(cuts, {}, &Cut::time_ns);
     lane_ns.push_back(cuts.empty() ? 0 : last->time_ns - first->time_ns);
   }
   for (size_t place = 0; place < waits.size(); ++place) {
-    if (waking_[place] != Waking::kUsual) continue;
+    if (build_->waking[place] != Waking::kUsual) continue;
     const auto lanes = lanes_of(waits[place]);
-    if (blocked_ns[lanes] < lane_ns[lanes.first] / kRarePart) waking_[place] = Waking::kRare;
+    if (blocked_ns[lanes] < lane_ns[lanes.first] / kRarePart) build_->waking[place] = Waking::kRare;
   }
 }
 
@@ -116,13 +117,14 @@ void ProgramGraph::AddCall(uint32_t place) {
   const Launch& launch = launches_[place];
   const bool is_captured = LaunchStatusOf(launch) == LaunchStatus::kCaptured;
   if (launch.tid == 0 || launch.end_ns < launch.start_ns) return;
-  std::vector<Cut>& cuts = cuts_[AddLane(OwnerOf(analysis_, launch))];
+  HugePageVector<Cut>& cuts = build_->cuts[AddLane(OwnerOf(analysis_, launch))];
   if (launch.end_ns > launch.start_ns) {
     cuts.push_back({launch.start_ns, place, CutKind::kCallStart});
     cuts.push_back({launch.end_ns, place, CutKind::kCallEnd});
   }
-  if (is_captured || first_work_ns_[place] == UINT64_MAX) return;
-  const uint64_t point_ns = std::clamp(first_work_ns_[place], launch.start_ns, launch.end_ns);
+  if (is_captured || build_->first_work_ns[place] == UINT64_MAX) return;
+  const uint64_t point_ns =
+      std::clamp(build_->first_work_ns[place], launch.start_ns, launch.end_ns);
   cuts.push_back({point_ns, place, CutKind::kPoint});
 }
 
@@ -132,7 +134,7 @@ void ProgramGraph::AddWait(uint32_t place) {
   const uint64_t ready_ns = wait.start_ns + times.blocked_ns;
   const uint64_t end_ns = ready_ns + times.runnable_ns;
   if (end_ns <= wait.start_ns) return;
-  std::vector<Cut>& cuts = cuts_[AddLane(OwnerOf(analysis_, wait))];
+  HugePageVector<Cut>& cuts = build_->cuts[AddLane(OwnerOf(analysis_, wait))];
   cuts.push_back({wait.start_ns, place, CutKind::kWaitStart});
   if (IsWait(wait.state) && times.blocked_ns > 0)
     cuts.push_back({ready_ns, place, CutKind::kReady});
@@ -141,8 +143,8 @@ void ProgramGraph::AddWait(uint32_t place) {
   const Owner waker = WakerOf(analysis_, wait);
   const auto lane = lane_of_.find({waker.process, waker.tid});
   if (lane == lane_of_.end()) return;
-  cuts_[lane->second].push_back({ready_ns, place, CutKind::kWake});
-  waking_[place] = Waking::kUsual;
+  build_->cuts[lane->second].push_back({ready_ns, place, CutKind::kWake});
+  build_->waking[place] = Waking::kUsual;
 }
 
 bool ProgramGraph::IsWoken(const OffCpuWait& wait) const {
@@ -155,7 +157,7 @@ void ProgramGraph::AddEnds() {
   const auto add = [&](const Owner& owner, uint64_t time_ns) {
     const auto lane = lane_of_.find({owner.process, owner.tid});
     if (lane == lane_of_.end()) return;
-    cuts_[lane->second].push_back({time_ns, kNone, CutKind::kPoint});
+    build_->cuts[lane->second].push_back({time_ns, kNone, CutKind::kPoint});
   };
   std::map<ThreadKey, std::pair<Owner, uint64_t>> last;
   for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
@@ -174,7 +176,7 @@ void ProgramGraph::AddEnds() {
 
 bool ProgramGraph::WaitsForGpu(const LaneState& state) const {
   if (state.call == kNone || state.is_working) return false;
-  const GpuWait& wait = gpu_waits_[state.call];
+  const GpuWait& wait = build_->gpu_waits[state.call];
   return wait.work != GpuWait::kNothing && work_[wait.work].end_ns > launches_[state.call].start_ns;
 }
 
@@ -183,14 +185,14 @@ Edge ProgramGraph::EdgeOf(const LaneState& state) const {
   if (WaitsForGpu(state)) {
     return {.index = state.call,
             .kind = EdgeKind::kBlocked,
-            .is_assumed = gpu_waits_[state.call].is_assumed};
+            .is_assumed = build_->gpu_waits[state.call].is_assumed};
   }
   if (state.wait != kNone) {
     const OffCpuWait& wait = analysis_.model.events.off_cpu_waits[state.wait];
     if (state.is_ready || !IsWait(wait.state)) {
       return {.index = state.wait, .kind = EdgeKind::kRunnable};
     }
-    const Waking waking = waking_[state.wait];
+    const Waking waking = build_->waking[state.wait];
     if (waking == Waking::kUsual) return {.index = state.wait, .kind = EdgeKind::kBlocked};
     const bool is_known = waking == Waking::kRare || wait.waker == OffCpuWaker::kInterrupt;
     return {.index = state.wait, .kind = EdgeKind::kWait, .is_assumed = !is_known};
@@ -203,7 +205,7 @@ uint32_t ProgramGraph::MakeNode(const LaneState& state, uint64_t time_ns) {
   std::vector<uint32_t>& nodes = lanes_[state.lane].nodes;
   if (!nodes.empty() && graph_.TimeOf(nodes.back()) == time_ns) return nodes.back();
   const uint32_t node = graph_.AddNode(time_ns);
-  sites_.emplace_back();
+  sites_.push_back({});
   if (!nodes.empty()) {
     Edge edge = EdgeOf(state);
     edge.from = nodes.back();
@@ -215,7 +217,7 @@ uint32_t ProgramGraph::MakeNode(const LaneState& state, uint64_t time_ns) {
                                                 : std::nullopt;
       if (other) {
         edge.kind = EdgeKind::kBlocked;
-        hand_overs_.push_back({*other, node, state.lane});
+        build_->hand_overs.push_back({*other, node, state.lane});
       }
       edge.is_assumed = other || time_ns - from_ns > kLongNs;
     }
@@ -240,7 +242,7 @@ void ProgramGraph::Apply(const Cut& cut, uint32_t node, bool is_hidden, LaneStat
       return set_site(Site::Kind::kWait);
     case CutKind::kReady:
       if (state.wait == cut.index) state.is_ready = true;
-      if (!is_hidden) ready_[cut.index] = node;
+      if (!is_hidden) build_->ready[cut.index] = node;
       return;
     case CutKind::kWaitEnd:
       if (state.wait == cut.index) state.wait = kNone;
@@ -248,28 +250,28 @@ void ProgramGraph::Apply(const Cut& cut, uint32_t node, bool is_hidden, LaneStat
     case CutKind::kCallStart:
       if (state.call != kNone) return;  // one within another
       state.call = cut.index;
-      state.is_working =
-          first_work_ns_[cut.index] != UINT64_MAX && !gpu_waits_[cut.index].is_full_queue;
+      state.is_working = build_->first_work_ns[cut.index] != UINT64_MAX &&
+                         !build_->gpu_waits[cut.index].is_full_queue;
       return set_site(Site::Kind::kLaunch);
     case CutKind::kCallEnd:
       if (state.call != cut.index) return;
-      call_end_[cut.index] = node;
+      build_->call_end[cut.index] = node;
       state.call = kNone;
       return set_site(Site::Kind::kLaunch);
     case CutKind::kPoint:
       if (cut.index == kNone) return;
-      launch_point_[cut.index] = node;
+      build_->launch_point[cut.index] = node;
       if (state.call == cut.index) state.is_working = false;
       return set_site(Site::Kind::kLaunch);
     case CutKind::kWake:
-      waker_[cut.index] = node;
+      build_->waker[cut.index] = node;
       if (sites_[node].kind == Site::Kind::kNone) set_site(Site::Kind::kWaker);
       return;
   }
 }
 
 void ProgramGraph::MakeLane(uint32_t lane) {
-  std::vector<Cut> cuts = std::move(cuts_[lane]);
+  HugePageVector<Cut> cuts = std::move(build_->cuts[lane]);
   std::sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) {
     return std::tuple(a.time_ns, a.kind, a.index) < std::tuple(b.time_ns, b.kind, b.index);
   });

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -18,6 +19,8 @@
 #include "report/analysis/call_paths.h"
 #include "report/critical_path/dependency_graph.h"
 #include "report/critical_path/gpu_streams.h"
+#include "report/model/growing_array.h"
+#include "report/model/huge_pages.h"
 
 namespace xpu {
 
@@ -69,6 +72,40 @@ class ProgramGraph {
     CutKind kind = CutKind::kPoint;
   };
 
+  // By wait: whether what the thread that ended it does explains it.
+  enum class Waking : uint8_t { kUnknown, kRare, kUsual };
+  struct Call {
+    uint64_t end_ns = 0;
+    uint32_t lane = 0;
+    uint32_t launch = 0;
+  };
+  struct HandOver {
+    uint32_t launch = 0;  // of another thread
+    uint32_t node = 0;    // of the one that waits for it
+    uint32_t lane = 0;    // that one
+  };
+  // What only making the graph needs.
+  struct Build {
+    explicit Build(const Analysis& analysis)
+        : streams(analysis), gpu_waits(FindGpuWaits(analysis, streams)) {}
+
+    const GpuStreams streams;
+    const std::vector<GpuWait> gpu_waits;    // by launch
+    std::vector<HugePageVector<Cut>> cuts;   // by lane
+    HugePageVector<uint64_t> first_work_ns;  // by launch: when its work began
+    // Nodes by what they are of; kNone: there is none.
+    HugePageVector<uint32_t> launch_point;  // by launch: from where on its work may start
+    HugePageVector<uint32_t> call_end;      // by launch
+    HugePageVector<uint32_t> work_start;    // by work
+    HugePageVector<uint32_t> work_end;      // by work
+    std::vector<uint32_t> ready;            // by wait
+    std::vector<uint32_t> waker;            // by wait: of the thread that ended it
+    std::vector<Waking> waking;             // by wait
+    // Without off-CPU time: calls of each process by their end, and which of them a node waits for.
+    std::map<ProcessId, std::vector<Call>> calls;
+    std::vector<HandOver> hand_overs;
+  };
+
   void FindLanes();
   uint32_t AddLane(const Owner& owner);
   void AddWait(uint32_t place);
@@ -104,37 +141,11 @@ class ProgramGraph {
   const LaunchList& launches_;
   const GpuWorkList& work_;
   const bool has_off_cpu_;
-  const GpuStreams streams_;
-  std::vector<GpuWait> gpu_waits_;  // by launch
   DependencyGraph graph_;
   std::vector<ThreadLane> lanes_;
   std::map<ThreadKey, uint32_t> lane_of_;
-  std::vector<std::vector<Cut>> cuts_;   // by lane
-  std::vector<Site> sites_;              // by node, of threads
-  std::vector<uint64_t> first_work_ns_;  // by launch: when its work began
-  // Nodes by what they are of; kNone: there is none.
-  std::vector<uint32_t> launch_point_;  // by launch: from where on its work may start
-  std::vector<uint32_t> call_end_;      // by launch
-  std::vector<uint32_t> work_start_;    // by work
-  std::vector<uint32_t> work_end_;      // by work
-  std::vector<uint32_t> ready_;         // by wait
-  std::vector<uint32_t> waker_;         // by wait: of the thread that ended it
-  // By wait: whether what that thread does explains it.
-  enum class Waking : uint8_t { kUnknown, kRare, kUsual };
-  std::vector<Waking> waking_;
-  // Without off-CPU time: calls of each process by their end, and which of them a node waits for.
-  struct Call {
-    uint64_t end_ns = 0;
-    uint32_t lane = 0;
-    uint32_t launch = 0;
-  };
-  std::map<ProcessId, std::vector<Call>> calls_;
-  struct HandOver {
-    uint32_t launch = 0;  // of another thread
-    uint32_t node = 0;    // of the one that waits for it
-    uint32_t lane = 0;    // that one
-  };
-  std::vector<HandOver> hand_overs_;
+  GrowingArray<Site> sites_;      // by node, of threads
+  std::unique_ptr<Build> build_;  // none once the graph is made
 };
 
 }  // namespace xpu

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <vector>
 
 #include <sys/mman.h>
 
@@ -51,5 +52,8 @@ struct HugePageAllocator {
  private:
   static bool IsLarge(size_t count) { return count >= kManyHugePagesBytes / sizeof(T); }
 };
+
+template <typename T>
+using HugePageVector = std::vector<T, HugePageAllocator<T>>;
 
 }  // namespace xpu
