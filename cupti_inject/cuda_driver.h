@@ -21,6 +21,13 @@ bool FindFunction(void* library, const char* name, Function* function) {
   return *function != nullptr;
 }
 
+// The same of the program's driver.
+template <typename Function>
+bool FindInDriver(const char* name, Function* function) {
+  void* library = LoadedDriver();
+  return library != nullptr && FindFunction(library, name, function);
+}
+
 // Otherwise `stream` is the number of a default stream.
 inline bool IsStreamHandle(const void* stream) { return reinterpret_cast<uintptr_t>(stream) > 2; }
 

@@ -201,12 +201,10 @@ void ReadPath(void* handle, LoadedCupti* cupti) {
 }  // namespace
 
 uint32_t DriverVersion() {
-  void* driver = LoadedDriver();
-  if (driver == nullptr) return 0;
-  using GetVersion = int (*)(int*);
-  const auto get_version = reinterpret_cast<GetVersion>(dlsym(driver, "cuDriverGetVersion"));
+  int (*get_version)(int*) = nullptr;
   int version = 0;
-  if (get_version == nullptr || get_version(&version) != 0 || version < 0) version = 0;
+  if (!FindInDriver("cuDriverGetVersion", &get_version) || get_version(&version) != 0) return 0;
+  if (version < 0) version = 0;
   return static_cast<uint32_t>(version);
 }
 

@@ -1,7 +1,5 @@
 #include "cupti_inject/devices.h"
 
-#include <dlfcn.h>
-
 #include "cupti_inject/cuda_driver.h"
 #include "cupti_inject/cupti_records.h"
 

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -140,12 +139,9 @@ void PcSampling::OnContextCreated(void* handle) {
 const char* PcSampling::Claim(const Context& context) {
   constexpr const char* kNoAnswer = "the recorder did not say whether its GPU is free";
   wire::GpuClaimMessage message{};
-  void* driver = LoadedDriver();
-  if (driver == nullptr) return "the driver is not there";
-  using GetUuid = int (*)(void* uuid, int device);
-  const auto get_uuid = reinterpret_cast<GetUuid>(dlsym(driver, "cuDeviceGetUuid"));
-  const bool is_known =
-      get_uuid != nullptr && get_uuid(message.uuid, static_cast<int>(context.device)) == 0;
+  int (*get_uuid)(void* uuid, int device) = nullptr;
+  const bool is_known = FindInDriver("cuDeviceGetUuid", &get_uuid) &&
+                        get_uuid(message.uuid, static_cast<int>(context.device)) == 0;
   message.number = ++claims_;
   if (!is_known) return "the driver does not name its GPU";
   if (!ring_->Send(wire::MessageKind::kGpuClaim, message)) return kNoAnswer;

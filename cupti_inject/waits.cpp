@@ -46,9 +46,9 @@ void WaitCalls::Add(uint32_t domain, uint32_t id, const char* name) {
 }
 
 WaitDescriber::StreamContext WaitDescriber::FindStreamContext() {
-  void* driver = LoadedDriver();
-  if (driver == nullptr) return nullptr;
-  return reinterpret_cast<StreamContext>(dlsym(driver, "cuStreamGetCtx"));
+  StreamContext found = nullptr;
+  FindInDriver("cuStreamGetCtx", &found);
+  return found;
 }
 
 // `*context`: the current one at first, then that of the stream, which may be another.

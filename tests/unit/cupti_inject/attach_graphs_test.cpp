@@ -194,7 +194,7 @@ TEST(AttachGraphs, NodesAfterIntervalsAfterNodes) {
   });
 }
 
-// The stream that is said as a number, and the one that is left out.
+// The streams that are numbers: the old default one, and that of the thread, in both ways.
 TEST(AttachGraphs, DefaultStreamsAreTimedToo) {
   InChild([] {
     const AttachFunction attach = LoadLibrary();
