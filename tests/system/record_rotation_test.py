@@ -87,10 +87,13 @@ def test_parts_alone_and_together():
 def check_part(path, number, is_last, is_whole):
     """A part reads alone: what occurs in it has its names, devices and clocks."""
     folded = run_report("--folded", "--mode", "gpu", "--unit", "ns", path)
-    expect_in("stacks have names",
-              "RunWorker(Worker*);Descend(Worker*, unsigned long, unsigned long);"
-              "LaunchMany(Worker*, unsigned long);cudaLaunchKernel;[GPU_Kernel]empty_kernel()",
-              folded.stdout)
+    has_work = kernels_in(path) > 0
+    expect("work in a part that is not the last one", has_work or is_last, True)
+    if has_work:
+        expect_in("stacks have names",
+                  "RunWorker(Worker*);Descend(Worker*, unsigned long, unsigned long);"
+                  "LaunchMany(Worker*, unsigned long);cudaLaunchKernel;[GPU_Kernel]empty_kernel()",
+                  folded.stdout)
     goes_on = f"continues in part {number + 1}"
     if number > 1 or not is_last:
         expect_in("which part", f"{path}: part {number} of the recording", folded.stderr)
@@ -103,6 +106,8 @@ def check_part(path, number, is_last, is_whole):
     expect("goes on", goes_on in summary, not is_last)
     expect("begins in earlier ones", "it began in an earlier part" in summary, number > 1)
     expect_in("device", "XPU simulated GPU", summary)
+    if is_last:  # it may be as short as can be
+        return
     expect_in("calls have names", "cudaStreamSynchronize", summary)
     dump = subprocess.run([find("report/xpu-report"), "--dump", path], check=True,
                           capture_output=True).stdout
