@@ -81,9 +81,12 @@ def test_the_late_rank_is_named():
     require_recording()
     with Workspace() as work:
         directory = run_job(work, options=["--off-cpu"])
-        worst = table_rows(directory, "straggler_sum")[0]
-        expect("straggler", (worst["Rank"], worst["Last Times"] >= STEPS - 1), (LATE, True))
-        expect_in("its path", "WaitAndLoadSlowly", worst["Path"])
+        rows = table_rows(directory, "straggler_sum")
+        expect("straggler", rows[0]["Rank"], LATE)
+        # It has a row for each place in which it spent most of such a time.
+        slow = [row for row in rows if "WaitAndLoadSlowly" in row["Path"]]
+        expect("who was slow", {row["Rank"] for row in slow}, {LATE})
+        expect(f"times last {rows}", sum(row["Last Times"] for row in slow) >= STEPS - 1, True)
         overlaps = table_rows(directory, "comm_overlap_sum")
         expect("ranks", [row["Rank"] for row in overlaps], [0, 1])
         expect("overlap", {row["Both (ns)"] for row in overlaps}, {0})
