@@ -181,7 +181,8 @@ std::span<const GpuStream> GpuStreams::AllOf(InstanceId instance) const {
       std::lower_bound(all_.begin(), all_.end(), instance,
                        [](const GpuStream& of, InstanceId wanted) { return of.instance < wanted; });
   const auto end =
-      std::find_if(begin, all_.end(), [&](const GpuStream& of) { return of.instance != instance; });
+      std::upper_bound(begin, all_.end(), instance,
+                       [](InstanceId wanted, const GpuStream& of) { return wanted < of.instance; });
   return {begin, end};
 }
 

@@ -10,7 +10,10 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <limits>
+#include <new>
 #include <numeric>
+#include <random>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -21,6 +24,8 @@
 #include "report/model/packed_columns.h"
 
 namespace xpu {
+
+inline const uint64_t kHashSeed = uint64_t{std::random_device()()} << 32 | std::random_device()();
 
 // The numbers that fields of events are kept as.
 template <typename Field>
@@ -37,6 +42,16 @@ Field FromColumn(uint64_t number) {
     return Field{static_cast<typename Field::Value>(number)};
   } else {
     return static_cast<Field>(number);
+  }
+}
+
+// Whether two pointers to members are one.
+template <auto kMember, auto kOther>
+constexpr bool IsSameMember() {
+  if constexpr (std::is_same_v<decltype(kMember), decltype(kOther)>) {
+    return kMember == kOther;
+  } else {
+    return false;
   }
 }
 
@@ -70,7 +85,9 @@ class CompactList {
   size_t size() const { return rows_.size(); }
   bool empty() const { return rows_.size() == 0; }
 
+  // Places are 32 bits: a file can claim more events than that, and fails as if memory were full.
   void push_back(const Event& event) {
+    if (size() >= kMostRows) throw std::bad_alloc();
     if (!IsExpected(event)) Find(event);
     rows_.push_back({ToColumn(event.*kOwnFields)..., last_});
   }
@@ -103,7 +120,7 @@ class CompactList {
     while (ordered < size() && !is_before(ordered, ordered - 1)) ++ordered;
     if (ordered >= size()) return;
     std::vector<uint32_t> order(size());
-    std::iota(order.begin(), order.end(), 0);
+    std::iota(order.begin(), order.end(), uint32_t{0});
     std::stable_sort(order.begin(), order.end(), is_before);
     Rows sorted;
     for (const uint32_t place : order) sorted.push_back(rows_[place]);
@@ -118,6 +135,14 @@ class CompactList {
     for (Event& rest : rests_) edit(rest);
   }
 
+  // All of them, as they are put in.
+  std::vector<Event> Unpacked() const {
+    std::vector<Event> events;
+    events.reserve(size());
+    for (const Event& event : *this) events.push_back(event);
+    return events;
+  }
+
   using Iterator = ValueIterator<CompactList>;
   Iterator begin() const { return {*this, 0}; }
   Iterator end() const { return {*this, size()}; }
@@ -126,22 +151,15 @@ class CompactList {
   using RestId = Id<struct RestTag, uint32_t>;
   using Numbers = std::array<uint64_t, FieldCount<Event>()>;
 
+  static constexpr size_t kMostRows = std::numeric_limits<uint32_t>::max() - 1;
   static constexpr size_t kRestColumn = sizeof...(kOwnFields);  // place in rests_
   using Rows = PackedColumns<kRestColumn + 1>;
 
   template <auto kField>
   static constexpr size_t ColumnOf() {
     size_t column = 0;
-    static_cast<void>(((IsSame<kField, kOwnFields>() || (++column, false)) || ...));
+    static_cast<void>(((IsSameMember<kField, kOwnFields>() || (++column, false)) || ...));
     return column;
-  }
-  template <auto kField, auto kOther>
-  static constexpr bool IsSame() {
-    if constexpr (std::is_same_v<decltype(kField), decltype(kOther)>) {
-      return kField == kOther;
-    } else {
-      return false;
-    }
   }
   template <typename Field>
   static void SetField(Field& field, uint64_t number) {
@@ -156,10 +174,12 @@ class CompactList {
     return numbers;
   }
 
-  // Four sums at a time: one alone would wait for each multiplication.
+  // Four sums at a time: one alone would wait for each multiplication. No file can be made to have
+  // many events of one hash, for it does not know where the sums begin.
   static uint64_t HashOf(const Numbers& numbers) {
     constexpr uint64_t kMix = 0x9e3779b97f4a7c15ull;
-    std::array<uint64_t, 4> sums{};
+    std::array<uint64_t, 4> sums;
+    sums.fill(kHashSeed);
     for (size_t i = 0; i < numbers.size(); ++i) {
       uint64_t& sum = sums[i % sums.size()];
       sum = (sum ^ numbers[i]) * kMix;

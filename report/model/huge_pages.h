@@ -27,7 +27,8 @@ inline void WantHugePages(void* pages, size_t bytes) {
   if (bytes >= kManyHugePagesBytes) static_cast<void>(::madvise(pages, bytes, MADV_HUGEPAGE));
 }
 
-// For a std::vector whose size is known ahead.
+// For a std::vector that becomes long. While one grows whose size was not reserved, it takes up to
+// three times its memory; GrowingArray does not.
 template <typename T>
 struct HugePageAllocator {
   using value_type = T;

@@ -28,7 +28,7 @@ uint64_t TimeOf(const Event& event) {
 // Places by time; of one time in their order.
 std::vector<uint32_t> PlacesByTime(const std::vector<uint64_t>& times) {
   std::vector<uint32_t> places(times.size());
-  std::iota(places.begin(), places.end(), 0);
+  std::iota(places.begin(), places.end(), uint32_t{0});
   std::stable_sort(places.begin(), places.end(),
                    [&](uint32_t a, uint32_t b) { return times[a] < times[b]; });
   return places;

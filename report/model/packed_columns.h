@@ -30,9 +30,10 @@ class PackedColumns {
         groups_(std::move(other.groups_)),
         size_(std::exchange(other.size_, 0)) {}
   PackedColumns& operator=(PackedColumns&& other) noexcept {
-    std::swap(bytes_, other.bytes_);
-    std::swap(groups_, other.groups_);
-    std::swap(size_, other.size_);
+    PackedColumns taken(std::move(other));
+    std::swap(bytes_, taken.bytes_);
+    std::swap(groups_, taken.groups_);
+    std::swap(size_, taken.size_);
     return *this;
   }
 

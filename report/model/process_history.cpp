@@ -45,28 +45,29 @@ Answer LastSince(const std::vector<std::pair<uint64_t, Value>>& since, uint64_t 
 }  // namespace
 
 SpaceId AddressSpaces::Create(SpaceId parent, uint64_t time_ns) {
-  spaces_.push_back({.parent = parent, .copied_ns = time_ns, .by_start = {}, .end_so_far = {}});
+  spaces_.push_back({.parent = parent, .copied_ns = time_ns});
   return SpaceId{static_cast<uint32_t>(spaces_.size())};
 }
 
 void AddressSpaces::Map(SpaceId space, uint32_t index) {
-  spaces_.at(space.value - 1).by_start.push_back(index);
+  Space& own = spaces_.at(space.value - 1);
+  own.by_start.push_back(index);
+  own.newest_at[mappings_[index].start_address] = index;
 }
 
 bool AddressSpaces::Holds(SpaceId space, uint32_t index) const {
   const Mapping& wanted = mappings_[index];
-  const std::vector<uint32_t>& own = spaces_.at(space.value - 1).by_start;
-  for (auto i = own.rbegin(); i != own.rend(); ++i) {
-    const Mapping& known = mappings_[*i];
-    if (known.start_address != wanted.start_address) continue;
-    return known.size_bytes == wanted.size_bytes && known.file_offset == wanted.file_offset &&
-           known.inode == wanted.inode;
-  }
-  return false;
+  const std::map<uint64_t, uint32_t>& newest_at = spaces_.at(space.value - 1).newest_at;
+  const auto found = newest_at.find(wanted.start_address);
+  if (found == newest_at.end()) return false;
+  const Mapping& known = mappings_[found->second];
+  return known.size_bytes == wanted.size_bytes && known.file_offset == wanted.file_offset &&
+         known.inode == wanted.inode;
 }
 
 void AddressSpaces::Finish() {
   for (Space& space : spaces_) {
+    space.newest_at.clear();
     std::stable_sort(space.by_start.begin(), space.by_start.end(), [&](uint32_t a, uint32_t b) {
       return mappings_[a].start_address < mappings_[b].start_address;
     });

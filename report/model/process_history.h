@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -53,8 +54,10 @@ class AddressSpaces {
   struct Space {
     SpaceId parent;
     uint64_t copied_ns = 0;
-    std::vector<uint32_t> by_start;    // indexes, sorted by start address, then time
-    std::vector<uint64_t> end_so_far;  // the largest end of by_start[0..i]
+    std::vector<uint32_t> by_start{};    // indexes, sorted by start address, then time
+    std::vector<uint64_t> end_so_far{};  // the largest end of by_start[0..i]
+    // Until Finish(): the newest mapping at each start address.
+    std::map<uint64_t, uint32_t> newest_at{};
   };
 
   // Calls visit(mapping) for each mapping over `address`, in no order, until `steps` are used up.

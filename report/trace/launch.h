@@ -116,7 +116,15 @@ class LaunchList {
   // One field but work_count, without the others: Get<&Launch::start_ns>(place).
   template <auto kField>
   [[gnu::always_inline]] auto Get(size_t place) const {
+    static_assert(!IsSameMember<kField, &Launch::work_count>());
     return launches_.Get<kField>(place);
+  }
+  // As CompactList::Unpacked.
+  std::vector<Launch> Unpacked() const {
+    std::vector<Launch> launches;
+    launches.reserve(size());
+    for (const Launch& launch : *this) launches.push_back(launch);
+    return launches;
   }
   using Iterator = ValueIterator<LaunchList>;
   Iterator begin() const { return {*this, 0}; }

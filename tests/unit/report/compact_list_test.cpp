@@ -179,6 +179,9 @@ TEST(CompactList, TakesMoreAfterSortingAndAfterAMove) {
     EXPECT_EQ(moved[i].grid_x, i < kMany ? 7 : 8);
   }
   for (uint32_t i = 0; i < kMany; ++i) EXPECT_EQ(kernels[i].stream_id, i % 5);
+  kernels = std::move(moved);
+  EXPECT_EQ(kernels.size(), 2 * kMany);
+  EXPECT_TRUE(moved.empty());  // NOLINT
 }
 
 }  // namespace

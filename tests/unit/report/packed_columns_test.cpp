@@ -53,6 +53,7 @@ TEST(PackedColumns, AreEmptyAfterAMove) {
   EXPECT_EQ(second[299], RowAt(299));
   EXPECT_EQ(second[300], RowAt(300));
   second = std::move(first);
+  EXPECT_EQ(first.size(), 0u);  // NOLINT
   ASSERT_EQ(second.size(), 1u);
   EXPECT_EQ(second[0], RowAt(7));
   second.push_back(RowAt(1));
