@@ -78,6 +78,15 @@ class ValueIterator {
   size_t index_;
 };
 
+// All events of such a list, to be changed and put into another one.
+template <typename List>
+auto Unpacked(const List& list) {
+  std::vector<typename List::Iterator::value_type> events;
+  events.reserve(list.size());
+  for (const auto& event : list) events.push_back(event);
+  return events;
+}
+
 // `kOwnFields`: those that differ from event to event, as in &Kernel::start_ns.
 template <typename Event, auto... kOwnFields>
 class CompactList {
@@ -133,14 +142,6 @@ class CompactList {
   template <typename Edit>
   void EditRests(Edit&& edit) {
     for (Event& rest : rests_) edit(rest);
-  }
-
-  // All of them, as they are put in.
-  std::vector<Event> Unpacked() const {
-    std::vector<Event> events;
-    events.reserve(size());
-    for (const Event& event : *this) events.push_back(event);
-    return events;
   }
 
   using Iterator = ValueIterator<CompactList>;

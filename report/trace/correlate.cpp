@@ -318,7 +318,7 @@ void CorrelationBuilder::Match(GpuWork& work, uint64_t start_clock_ns, uint64_t 
 
 void CorrelationBuilder::MatchByTime() {
   LaunchesByTime launches(result_.launches, result_.processes, names_);
-  std::vector<GpuWork> all = result_.work.Unpacked();
+  std::vector<GpuWork> all = Unpacked(result_.work);
   std::vector<GpuWork*> latest_first;
   for (GpuWork& work : all) {
     if (work.timed) latest_first.push_back(&work);

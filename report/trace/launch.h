@@ -119,13 +119,6 @@ class LaunchList {
     static_assert(!IsSameMember<kField, &Launch::work_count>());
     return launches_.Get<kField>(place);
   }
-  // As CompactList::Unpacked.
-  std::vector<Launch> Unpacked() const {
-    std::vector<Launch> launches;
-    launches.reserve(size());
-    for (const Launch& launch : *this) launches.push_back(launch);
-    return launches;
-  }
   using Iterator = ValueIterator<LaunchList>;
   Iterator begin() const { return {*this, 0}; }
   Iterator end() const { return {*this, size()}; }

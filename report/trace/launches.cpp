@@ -268,7 +268,7 @@ void LaunchBuilder::FindName(Launch& launch) const {
 // Once more without the ids, which only have said which thread of the program is which of the
 // recorder's.
 void LaunchBuilder::NestStacks() {
-  std::vector<Launch> launches = launches_.Unpacked();
+  std::vector<Launch> launches = Unpacked(launches_);
   launches_ = LaunchList();
   std::erase_if(launches, [](const Launch& launch) { return !launch.has_call; });
   for (Launch& launch : launches) {

@@ -157,7 +157,7 @@ void AddProbeLaunches(const LoadedEvents& events, LaunchList& launches, bool giv
   if (probed.empty()) return;
   const Purposes purposes = PurposesOf(events);
   std::vector<Launch> added;
-  std::vector<Launch> all = launches.Unpacked();
+  std::vector<Launch> all = Unpacked(launches);
   launches = LaunchList();
   const CallsByThread calls(all);
   for (size_t i = 0; i < probed.size(); ++i) {
