@@ -12,7 +12,6 @@
 #include <iterator>
 #include <limits>
 #include <new>
-#include <numeric>
 #include <random>
 #include <type_traits>
 #include <utility>
@@ -78,6 +77,9 @@ class ValueIterator {
   size_t index_;
 };
 
+// Places of the numbers in ascending order; equal ones keep theirs. One function for all lists.
+std::vector<uint32_t> PlacesInOrder(const std::vector<uint64_t>& numbers);
+
 // All events of such a list, to be changed and put into another one.
 template <typename List>
 auto Unpacked(const List& list) {
@@ -128,11 +130,11 @@ class CompactList {
     size_t ordered = 1;
     while (ordered < size() && !is_before(ordered, ordered - 1)) ++ordered;
     if (ordered >= size()) return;
-    std::vector<uint32_t> order(size());
-    std::iota(order.begin(), order.end(), uint32_t{0});
-    std::stable_sort(order.begin(), order.end(), is_before);
+    std::vector<uint64_t> numbers;
+    numbers.reserve(size());
+    for (size_t i = 0; i < size(); ++i) numbers.push_back(Get<kField>(i));
     Rows sorted;
-    for (const uint32_t place : order) sorted.push_back(rows_[place]);
+    for (const uint32_t place : PlacesInOrder(numbers)) sorted.push_back(rows_[place]);
     rows_ = std::move(sorted);
   }
 

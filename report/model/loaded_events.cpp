@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -25,26 +24,17 @@ uint64_t TimeOf(const Event& event) {
   return time_ns;
 }
 
-// Places by time; of one time in their order.
-std::vector<uint32_t> PlacesByTime(const std::vector<uint64_t>& times) {
-  std::vector<uint32_t> places(times.size());
-  std::iota(places.begin(), places.end(), uint32_t{0});
-  std::stable_sort(places.begin(), places.end(),
-                   [&](uint32_t a, uint32_t b) { return times[a] < times[b]; });
-  return places;
-}
-
-// The lists are many: one function sorts for all.
 template <typename Event>
 void Order(EventList<Event>& list) {
   std::vector<Event>& events = list.rows();
+  const auto is_earlier = [](const Event& a, const Event& b) { return TimeOf(a) < TimeOf(b); };
+  if (std::is_sorted(events.begin(), events.end(), is_earlier)) return;
   std::vector<uint64_t> times;
   times.reserve(events.size());
   for (const Event& event : events) times.push_back(TimeOf(event));
-  if (std::is_sorted(times.begin(), times.end())) return;
   std::vector<Event> ordered;
   ordered.reserve(events.size());
-  for (const uint32_t place : PlacesByTime(times)) ordered.push_back(events[place]);
+  for (const uint32_t place : PlacesInOrder(times)) ordered.push_back(events[place]);
   events = std::move(ordered);
 }
 
