@@ -3,6 +3,7 @@ tests/workloads/build_gpu.sh), on a real GPU: recording them, and what they know
 
 import json
 import os
+import subprocess
 
 import xpu_testing
 from gpu_capture import GpuCapture, count_sites, plain_name
@@ -15,6 +16,11 @@ def program(name):
     if "XPU_WORKLOAD_DIR" in os.environ:
         return os.path.join(os.path.realpath(os.environ["XPU_WORKLOAD_DIR"]), name)
     return xpu_testing.workload(name)
+
+
+def number_of_gpus():
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
+    return listed.stdout.count("UUID: GPU-")
 
 
 def recorded(work, name, *arguments, options=(), env=None):

@@ -1,9 +1,11 @@
 """Attaching to programs in containers: own mount, pid, network and user namespaces, a user of their
-own, a root that cannot be written and holds nothing of xpu. Made by unshare(1)."""
+own, a root that cannot be written and holds nothing of xpu. Made by unshare(1). And to programs
+that share a GPU through NVIDIA's Multi-Process Service, on a real one."""
 
 import contextlib
 import os
 import shlex
+import shutil
 import subprocess
 from collections import Counter
 
@@ -11,26 +13,26 @@ import xpu_testing
 from attaching import Steps, calls_in_whole_steps
 from gpu_attach_test import SLOWLY, is_launch
 from gpu_capture import GpuCapture
-from gpu_programs import prepare, program
+from gpu_programs import REAL, prepare, program
 from xpu_testing import Workspace, expect, find, skip
 
 LAUNCHES = 20
-DIRECTORY = os.path.dirname(find("lib/xpu/libxpu_inject.so", "cupti_inject/libxpu_inject.so"))
 NAMESPACES = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--net", "--ipc", "--uts",
               "--fork", "--kill-child", "--mount-proc"]
 
 
 def container(work, name, *arguments, user):
     """A program of `user` that runs steps in namespaces of its own, and its pid out here."""
+    ours = os.path.dirname(find("lib/xpu/libxpu_inject.so", "cupti_inject/libxpu_inject.so"))
     (work.path / name).mkdir(mode=0o777)
     os.chmod(work.path / name, 0o777)
     command = shlex.join([program("endless_steps"), *SLOWLY, *arguments, "--launches",
                           str(LAUNCHES)])
     # No file of ours is there, and of the rest only the results can be written.
     script = " && ".join([f"mount --bind {work.path / name} {work.path / name}",
-                          f"mount -t tmpfs none {DIRECTORY}",
+                          f"mount -t tmpfs none {ours}",
                           "mount -o remount,bind,ro /",
-                          f"! touch {DIRECTORY}/../x 2>/dev/null",
+                          f"! touch {ours}/../x 2>/dev/null",
                           f'exec {command} "$@"'])
     steps = Steps(work, [*NAMESPACES, "sh", "-c", script, "steps"], name=f"{name}/steps", user=user,
                   group=user, extra_groups=[])
@@ -60,6 +62,38 @@ def check_container(capture, pid, threads):
                                  is_launch(capture)(c))
     expect("launches in each whole step", Counter(steps), Counter({LAUNCHES: len(steps)}))
     expect("whole steps", len(steps) > 0, True)
+
+
+@contextlib.contextmanager
+def mps(work):
+    """Environment of the programs that share a GPU through a daemon of ours."""
+    control = shutil.which("nvidia-cuda-mps-control")
+    if not REAL or control is None:
+        skip("MPS", "needs a GPU and nvidia-cuda-mps-control")
+    env = {**os.environ, "CUDA_MPS_PIPE_DIRECTORY": str(work.path / "mps"),
+           "CUDA_MPS_LOG_DIRECTORY": str(work.path / "mps_log")}
+    subprocess.run([control, "-d"], env=env, check=True)
+    try:
+        yield env
+    finally:
+        subprocess.run([control], input="quit\n", text=True, env=env, check=True)
+
+
+def test_two_programs_under_mps():
+    with Workspace() as work, mps(work) as env, contextlib.ExitStack() as stack:
+        programs = [stack.enter_context(
+            Steps(work, [program("endless_steps"), "--sleep-us", "100", "--launches", LAUNCHES],
+                  env, name=name)) for name in ("a", "b")]
+        clients = subprocess.run(["nvidia-cuda-mps-control"], input="ps\n", text=True, env=env,
+                                 capture_output=True, check=True).stdout
+        pids = [steps.pid for steps in programs]
+        expect(f"clients ({clients})", [str(pid) in clients.split() for pid in pids], [True, True])
+        result = work.record("-p", ",".join(map(str, pids)), "-d", "500ms")
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        capture = GpuCapture(work.path / "capture.xpu")
+        for steps in programs:
+            check_container(capture, steps.pid, steps.end())
+        expect("lost launches", capture.launch_counts()["lost"], 0)
 
 
 def test_two_containers():
