@@ -6,6 +6,7 @@
 
 #include "report/analysis/call_tree.h"
 #include "report/model/saturated.h"
+#include "report/model/sort_runs.h"
 
 namespace xpu {
 namespace {
@@ -69,13 +70,9 @@ void SetUncounted(const std::vector<Pause>& pauses, const std::vector<Pause>& be
 }  // namespace
 
 void Unite(std::vector<BusySpan>& spans) {
-  const auto is_before = [](const BusySpan& a, const BusySpan& b) {
+  SortRuns(spans, [](const BusySpan& a, const BusySpan& b) {
     return std::tie(a.start_ns, a.first) < std::tie(b.start_ns, b.first);
-  };
-  // Those of one stream are in order already.
-  if (!std::is_sorted(spans.begin(), spans.end(), is_before)) {
-    std::sort(spans.begin(), spans.end(), is_before);
-  }
+  });
   size_t kept = 0;
   for (const BusySpan& span : spans) {
     if (kept > 0 && span.start_ns <= spans[kept - 1].end_ns) {
@@ -115,8 +112,10 @@ std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis) {
     for (const BusySpan& span : gpu.spans) gpu.busy_ns += span.end_ns - span.start_ns;
     SetUncounted(UncountedTime(analysis, number), between, gpu);
     Unite(gpu.others);
-    gpu.others_ns = gpu.active_ns() - gpu.busy_ns;
-    for (const IdleGap& gap : FindGaps(analysis, gpu)) gpu.others_ns -= gap.ns;
+    if (!gpu.others.empty()) {
+      gpu.others_ns = gpu.active_ns() - gpu.busy_ns;
+      for (const IdleGap& gap : FindGaps(analysis, gpu)) gpu.others_ns -= gap.ns;
+    }
     all.push_back(std::move(gpu));
   }
   return all;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "format/base/text.h"
+#include "report/model/sort_runs.h"
 #include "report/trace/correlation.h"
 
 namespace xpu {
@@ -73,7 +74,7 @@ class WaitFinder {
 }  // namespace
 
 void WorkIntervals::Sort() {
-  std::sort(all_.begin(), all_.end(), [](const Interval& a, const Interval& b) {
+  SortRuns(all_, [](const Interval& a, const Interval& b) {
     return std::tie(a.start_ns, a.index) < std::tie(b.start_ns, b.index);
   });
   end_so_far_.reserve(all_.size());

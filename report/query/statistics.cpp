@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <map>
 #include <set>
 #include <tuple>
@@ -15,6 +16,8 @@
 #include "report/analysis/gpu_names.h"
 #include "report/analysis/overheads.h"
 #include "report/analysis/sampled_events.h"
+#include "report/model/flat_map.h"
+#include "report/model/median.h"
 #include "report/model/saturated.h"
 #include "report/query/readable_paths.h"
 
@@ -72,22 +75,24 @@ class Threads {
   explicit Threads(const Analysis& analysis) : analysis_(analysis) {}
 
   ThreadTime& Of(const Owner& owner) {
-    ThreadTime& row = rows_[{{owner.process, owner.process ? 0 : owner.pid}, owner.tid}];
-    if (row.samples + row.gpu_work == 0) {
-      row.process = owner.process;
-      row.pid = owner.pid;
-      row.tid = owner.tid;
+    Seen& seen = recent_[{{owner.process, owner.process ? 0 : owner.pid}, owner.tid}];
+    if (seen.row.samples + seen.row.gpu_work == 0) {
+      seen.row.process = owner.process;
+      seen.row.pid = owner.pid;
+      seen.row.tid = owner.tid;
     }
-    // The last name that it had: threads begin with that of what starts them.
-    row.thread_name = analysis_.processes.ThreadName(owner.process, owner.tid, owner.time_ns);
-    row.process_name =
-        owner.process ? std::string(analysis_.processes.Name(owner.process)) : row.thread_name;
-    return row;
+    seen.last_ns = owner.time_ns;
+    return seen.row;
   }
 
   std::vector<ThreadTime> Take() {
     std::vector<ThreadTime> rows;
-    for (auto& [key, row] : rows_) {
+    for (auto& [key, seen] : rows_) {
+      ThreadTime& row = seen.row;
+      // The last name that it had: threads begin with that of what starts them.
+      row.thread_name = analysis_.processes.ThreadName(row.process, row.tid, seen.last_ns);
+      row.process_name =
+          row.process ? std::string(analysis_.processes.Name(row.process)) : row.thread_name;
       row.cpu = MultiplySaturated(row.cpu, analysis_.shown.scale);
       row.samples = MultiplySaturated(row.samples, analysis_.shown.scale);
       row.gpu_ns = MultiplySaturated(row.gpu_ns, analysis_.shown.scale);
@@ -98,8 +103,14 @@ class Threads {
   }
 
  private:
+  struct Seen {
+    ThreadTime row;
+    uint64_t last_ns = 0;
+  };
+
   const Analysis& analysis_;
-  std::map<std::pair<ProcessKey, uint32_t>, ThreadTime> rows_;
+  std::map<std::pair<ProcessKey, uint32_t>, Seen> rows_;
+  Recent<std::map<std::pair<ProcessKey, uint32_t>, Seen>> recent_{rows_};
 };
 
 }  // namespace
@@ -114,16 +125,17 @@ Statistics Summarize(std::string name, std::vector<uint64_t>& values) {
   row.name = std::move(name);
   row.count = values.size();
   if (values.empty()) return row;
-  std::sort(values.begin(), values.end());
-  row.smallest = values.front();
-  row.largest = values.back();
+  const auto [smallest, largest] = std::minmax_element(values.begin(), values.end());
+  row.smallest = *smallest;
+  row.largest = *largest;
   for (const uint64_t value : values) row.total = AddSaturated(row.total, value);
   const auto count = static_cast<double>(values.size());
   row.average = static_cast<double>(row.total) / count;
-  const size_t middle = values.size() / 2;
-  row.median = static_cast<double>(values[middle]);
+  row.median = static_cast<double>(MedianOf(values));
   if (values.size() % 2 == 0) {
-    row.median = (row.median + static_cast<double>(values[middle - 1])) / 2;
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    const uint64_t other = *std::max_element(values.begin(), middle);
+    row.median = (row.median + static_cast<double>(other)) / 2;
   }
   double squares = 0;
   for (const uint64_t value : values) {
@@ -150,11 +162,13 @@ uint64_t SumOfTotals(const std::vector<Statistics>& rows) {
 
 std::vector<Statistics> KernelTimes(const Analysis& analysis, const GpuNames& names) {
   ValuesByName values;
+  std::unordered_map<StringId, std::vector<uint64_t>*> values_of;  // ids may share a name
   for (const GpuWork& work : analysis.Work()) {
     if (work.kind != WorkKind::kKernel || !work.timed) continue;
-    const std::string& name =
-        names.KernelName(analysis.model.events.kernels.Get<&Kernel::name>(work.index));
-    values[name].push_back(work.duration_ns);
+    const StringId name = analysis.model.events.kernels.Get<&Kernel::name>(work.index);
+    std::vector<uint64_t>*& of = values_of[name];
+    if (of == nullptr) of = &values[names.KernelName(name)];
+    of->push_back(work.duration_ns);
   }
   return SummarizeAll(values, analysis.shown.scale);
 }

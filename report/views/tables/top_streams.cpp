@@ -12,6 +12,7 @@
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/call_tree.h"
+#include "report/model/flat_map.h"
 #include "report/model/recorded_time.h"
 #include "report/model/saturated.h"
 #include "report/query/gpu_busy.h"
@@ -57,19 +58,22 @@ uint32_t ContextOf(const LoadedEvents& events, const GpuWork& work) {
 void Add(const GpuWork& work, Busy& busy) {
   busy.total_ns = AddSaturated(busy.total_ns, work.duration_ns);
   ++busy.count;
-  if (work.end_ns > work.start_ns) busy.spans.push_back({work.start_ns, work.end_ns});
 }
 
 // Each GPU, then its streams.
 std::vector<Busy> BusyRows(const Analysis& analysis) {
   std::map<std::pair<uint32_t, std::optional<Stream>>, Busy> rows;
+  Recent of_gpu(rows);
+  Recent of_stream(rows);
   for (const GpuWork& work : analysis.Work()) {
     if (!work.timed || work.kind == WorkKind::kSynchronization) continue;
     const uint32_t gpu = analysis.gpus.Of(work.instance, work.device_id).number;
     const uint32_t pid = PidOf(analysis, work.instance);
     const Stream stream = {pid, ContextOf(analysis.model.events, work), work.stream_id};
-    Add(work, rows[{gpu, std::nullopt}]);
-    Add(work, rows[{gpu, stream}]);
+    Add(work, of_gpu[{gpu, std::nullopt}]);
+    Busy& busy = of_stream[{gpu, stream}];
+    Add(work, busy);
+    if (work.end_ns > work.start_ns) busy.spans.push_back({work.start_ns, work.end_ns});
   }
   std::map<uint32_t, GpuBusy> gpus;
   for (GpuBusy& gpu : FindGpuBusy(analysis)) {
@@ -79,9 +83,10 @@ std::vector<Busy> BusyRows(const Analysis& analysis) {
   std::vector<Busy> all;
   for (auto& [key, busy] : rows) {
     std::tie(busy.gpu, busy.stream) = key;
+    const GpuBusy& gpu = gpus[busy.gpu];
     Unite(busy.spans);
     for (const BusySpan& span : busy.spans) busy.busy_ns += span.end_ns - span.start_ns;
-    const GpuBusy& gpu = gpus[busy.gpu];
+    if (!busy.stream) busy.busy_ns = gpu.busy_ns;
     busy.active_ns = gpu.active_ns();
     // What a filter took out is not known by stream.
     busy.idle_ns =
