@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "format/base/text.h"
 #include "report/analysis/gpu_names.h"
@@ -82,6 +83,32 @@ CriticalWindow FindCriticalSteps(Analysis& analysis, const CriticalOptions& opti
   return FindCriticalSteps(analysis, FindSteps(analysis, options.steps), options.range);
 }
 
+namespace {
+
+// Places of the first and the last one. What happens in a pause of the recording is not known, so
+// no path leads through it.
+using StepPlaces = std::pair<size_t, size_t>;
+StepPlaces LongestWithoutPause(const Model& model, const std::vector<Step>& steps,
+                               const StepPlaces& places) {
+  const std::vector<Pause> pauses = FindPauses(model);
+  const std::vector<Pause> between = BetweenRecordings(model);
+  StepPlaces longest = {places.first, places.first};
+  StepPlaces now = longest;
+  const auto length = [&](const StepPlaces& of) {
+    return steps[of.second].end_ns - steps[of.first].begin_ns;
+  };
+  for (size_t i = places.first + 1; i <= places.second; ++i) {
+    const uint64_t from_ns = steps[i - 1].end_ns;
+    const uint64_t to_ns = steps[i].begin_ns;
+    if (PausedNs(pauses, from_ns, to_ns) + PausedNs(between, from_ns, to_ns) > 0) now = {i, i};
+    now.second = i;
+    if (length(now) > length(longest)) longest = now;
+  }
+  return longest;
+}
+
+}  // namespace
+
 CriticalWindow FindCriticalSteps(const Analysis& analysis, const std::vector<StepSeries>& all,
                                  const std::optional<StepRange>& range) {
   const auto weight = [](const StepSeries& series) {
@@ -102,14 +129,22 @@ CriticalWindow FindCriticalSteps(const Analysis& analysis, const std::vector<Ste
   while (first <= last && steps[first].begin_ns < shown.from_ns) ++first;
   while (last > first && steps[last].end_ns > shown.to_ns) --last;
   if (first > last) return {};
+  uint64_t all_steps_ns = 0;
+  for (size_t i = first; i <= last; ++i) {
+    all_steps_ns = AddSaturated(all_steps_ns, steps[i].end_ns - steps[i].begin_ns);
+  }
+  std::tie(first, last) = LongestWithoutPause(analysis.model, steps, {first, last});
   return {.thread = longest->thread,
           .from_ns = steps[first].begin_ns,
           .to_ns = steps[last].end_ns,
-          .steps = last - first + 1};
+          .steps = last - first + 1,
+          .first = first,
+          .all_steps_ns = all_steps_ns};
 }
 
-CriticalPath::CriticalPath(Analysis& analysis, CallPaths& paths, const CriticalWindow& steps)
-    : analysis_(analysis), paths_(paths), graph_(analysis), window_(steps) {
+CriticalPath::CriticalPath(Analysis& analysis, CallPaths& paths, const CriticalWindow& steps,
+                           const RecordingPart& part)
+    : analysis_(analysis), paths_(paths), graph_(analysis, part), window_(steps) {
   ChooseWindow();
   FindSegments();
 }

@@ -29,14 +29,17 @@ struct CriticalWindow {
   uint64_t from_ns = 0;
   uint64_t to_ns = 0;
   size_t steps = 0;  // 0: the program has none
+  size_t first = 0;  // the number of the first one
+  // Of FindCriticalSteps: how long all of them take, also those beyond a pause.
+  uint64_t all_steps_ns = 0;
 
   uint64_t ns() const { return to_ns - from_ns; }
   // Of one step, or of all.
   uint64_t StepNs(uint64_t all_ns) const { return steps == 0 ? all_ns : all_ns / steps; }
 };
 
-// Of the steps that take most time together. A step that a time range of `analysis.shown` cuts is
-// left out.
+// Of the steps that take most time together, the longest stretch of time without a pause of the
+// recording. A step that a time range of `analysis.shown` cuts is left out.
 CriticalWindow FindCriticalSteps(Analysis& analysis, const CriticalOptions& options);
 // Of `all`, where they are known.
 CriticalWindow FindCriticalSteps(const Analysis& analysis, const std::vector<StepSeries>& all,
@@ -65,8 +68,9 @@ class CriticalPath {
   // not asked. Both must outlive this.
   CriticalPath(Analysis& analysis, CallPaths& paths, const CriticalOptions& options)
       : CriticalPath(analysis, paths, FindCriticalSteps(analysis, options)) {}
-  // `steps`: by FindCriticalSteps.
-  CriticalPath(Analysis& analysis, CallPaths& paths, const CriticalWindow& steps);
+  // `steps`: by FindCriticalSteps. `part`: of what the path is made, if not of all.
+  CriticalPath(Analysis& analysis, CallPaths& paths, const CriticalWindow& steps,
+               const RecordingPart& part = {});
 
   // Nothing is known of any thread.
   bool empty() const { return segments_.empty(); }

@@ -1,12 +1,14 @@
 #include "report/critical_path/gpu_streams.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "report/model/flat_map.h"
+#include "report/model/sort_runs.h"
 
 namespace xpu {
 namespace {
@@ -15,10 +17,6 @@ namespace {
 // so many, is taken for that.
 constexpr uint64_t kBlockedNs = 20'000;
 constexpr size_t kFullQueue = 512;
-
-bool Runs(const GpuWork& work) {
-  return work.kind != WorkKind::kSynchronization && work.timed && work.end_ns >= work.start_ns;
-}
 
 using StreamKey = std::tuple<uint64_t, uint32_t, uint32_t>;      // its process, itself, its device
 using WorkByStart = std::vector<std::pair<uint64_t, uint32_t>>;  // when it starts, its place
@@ -68,7 +66,7 @@ class WaitFinder {
     }
     for (uint32_t place = 0; place < correlation_.work.size(); ++place) {
       const GpuWork& work = correlation_.work[place];
-      if (work.launch == GpuWork::kNoLaunch || !Runs(work)) continue;
+      if (work.launch == GpuWork::kNoLaunch || !streams_.Has(work)) continue;
       if (work.kind == WorkKind::kMemcpy) AddCopy(place);
     }
     for (const GpuStream& stream : streams_.all()) AddFullQueue(stream);
@@ -153,16 +151,21 @@ size_t GpuStream::PendingAt(uint64_t time_ns) const {
   return launched - std::min(launched, CountUntil(ended_ns, time_ns));
 }
 
-GpuStreams::GpuStreams(const Analysis& analysis) {
+bool GpuStreams::Has(const GpuWork& work) const {
+  return work.kind != WorkKind::kSynchronization && work.timed && work.end_ns >= work.start_ns &&
+         part_.Has(work.start_ns, work.end_ns);
+}
+
+GpuStreams::GpuStreams(const Analysis& analysis, const RecordingPart& part) : part_(part) {
   const GpuWorkList& all = analysis.correlation.work;
   std::map<StreamKey, WorkByStart> streams;
   Recent stream_of(streams);
   for (uint32_t place = 0; place < all.size(); ++place) {
     const GpuWork& work = all[place];
-    if (Runs(work)) stream_of[KeyOf(work)].emplace_back(work.start_ns, place);
+    if (Has(work)) stream_of[KeyOf(work)].emplace_back(work.start_ns, place);
   }
   for (auto& [key, works] : streams) {
-    if (!std::is_sorted(works.begin(), works.end())) std::sort(works.begin(), works.end());
+    SortRuns(works, std::less<>());
     const auto [instance, id, device] = key;
     all_.push_back({InstanceId{instance}, device, id, {}, {}, {}, {}});
     for (const auto& [start_ns, place] : works) all_.back().work.push_back(place);

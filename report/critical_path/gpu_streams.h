@@ -13,6 +13,16 @@
 
 namespace xpu {
 
+// A part of a recording: what lies in it, and what its ends cut.
+struct RecordingPart {
+  uint64_t from_ns = 0;
+  uint64_t to_ns = UINT64_MAX;
+
+  bool Has(uint64_t start_ns, uint64_t end_ns) const {
+    return end_ns >= from_ns && start_ns <= to_ns;
+  }
+};
+
 // The work of one stream. All lists have one entry each.
 struct GpuStream {
   InstanceId instance;
@@ -32,7 +42,7 @@ struct GpuStream {
 
 class GpuStreams {
  public:
-  explicit GpuStreams(const Analysis& analysis);
+  explicit GpuStreams(const Analysis& analysis, const RecordingPart& part = {});
 
   const std::vector<GpuStream>& all() const { return all_; }
   // Of one instance of the injected library. A program with more than kMost streams in a process
@@ -40,10 +50,13 @@ class GpuStreams {
   static constexpr size_t kMost = 16;
   std::span<const GpuStream> Of(InstanceId instance) const;
   const GpuStream* Find(InstanceId instance, uint32_t stream) const;
+  // Whether it ran, and so is in a list.
+  bool Has(const GpuWork& work) const;
 
  private:
   std::span<const GpuStream> AllOf(InstanceId instance) const;
 
+  RecordingPart part_;
   std::vector<GpuStream> all_;  // by instance, stream, device
 };
 

@@ -5,6 +5,7 @@
 
 #include "report/critical_path/program_graph.h"
 #include "report/model/median.h"
+#include "report/model/sort_runs.h"
 
 namespace xpu {
 
@@ -12,12 +13,13 @@ void ProgramGraph::OrderCalls() {
   for (uint32_t place = 0; place < launches_.size(); ++place) {
     const Launch& launch = launches_[place];
     if (launch.end_ns <= launch.start_ns) continue;
+    if (!part_.Has(launch.start_ns, launch.end_ns)) continue;
     const Owner owner = OwnerOf(analysis_, launch);
     const std::optional<uint32_t> lane = LaneOf(owner.process, owner.tid);
     if (lane) build_->calls[owner.process].push_back({launch.end_ns, *lane, place});
   }
   for (auto& [process, calls] : build_->calls) {
-    std::sort(calls.begin(), calls.end(), [](const Call& a, const Call& b) {
+    SortRuns(calls, [](const Call& a, const Call& b) {
       return std::tuple(a.end_ns, a.launch) < std::tuple(b.end_ns, b.launch);
     });
   }
@@ -121,6 +123,7 @@ void ProgramGraph::MakeStreamWaits() {
     if (wait.launch == GpuWork::kNoLaunch) continue;
     if (!IsStreamWait(analysis_.model.events, wait)) continue;
     const uint64_t call_ns = launches_[wait.launch].start_ns;
+    if (!part_.Has(call_ns, call_ns)) continue;
     const GpuStream* stream = build_->streams.Find(wait.instance, wait.stream_id);
     if (stream == nullptr) continue;
     const auto next =

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "report/model/saturated.h"
+#include "report/model/sort_runs.h"
 #include "report/query/off_cpu_times.h"
 
 namespace xpu {
@@ -19,12 +20,13 @@ constexpr uint64_t kHandOverNs = 50'000;
 
 }  // namespace
 
-ProgramGraph::ProgramGraph(const Analysis& analysis)
+ProgramGraph::ProgramGraph(const Analysis& analysis, const RecordingPart& part)
     : analysis_(analysis),
       launches_(analysis.correlation.launches),
       work_(analysis.correlation.work),
+      part_(part),
       has_off_cpu_(!analysis.model.events.off_cpu_waits.empty()),
-      build_(std::make_unique<Build>(analysis)) {
+      build_(std::make_unique<Build>(analysis, part)) {
   const size_t waits = analysis.model.events.off_cpu_waits.size();
   build_->launch_point.assign(launches_.size(), kNone);
   build_->call_end.assign(launches_.size(), kNone);
@@ -117,15 +119,17 @@ void ProgramGraph::AddCall(uint32_t place) {
   const Launch& launch = launches_[place];
   const bool is_captured = LaunchStatusOf(launch) == LaunchStatus::kCaptured;
   if (launch.tid == 0 || launch.end_ns < launch.start_ns) return;
+  if (!part_.Has(launch.start_ns, launch.end_ns)) return;
   HugePageVector<Cut>& cuts = build_->cuts[AddLane(OwnerOf(analysis_, launch))];
-  if (launch.end_ns > launch.start_ns) {
-    cuts.push_back({launch.start_ns, place, CutKind::kCallStart});
-    cuts.push_back({launch.end_ns, place, CutKind::kCallEnd});
+  const bool is_long = launch.end_ns > launch.start_ns;
+  // In order of time as far as can be: less is left to sort.
+  if (is_long) cuts.push_back({launch.start_ns, place, CutKind::kCallStart});
+  if (!is_captured && build_->first_work_ns[place] != UINT64_MAX) {
+    const uint64_t point_ns =
+        std::clamp(build_->first_work_ns[place], launch.start_ns, launch.end_ns);
+    cuts.push_back({point_ns, place, CutKind::kPoint});
   }
-  if (is_captured || build_->first_work_ns[place] == UINT64_MAX) return;
-  const uint64_t point_ns =
-      std::clamp(build_->first_work_ns[place], launch.start_ns, launch.end_ns);
-  cuts.push_back({point_ns, place, CutKind::kPoint});
+  if (is_long) cuts.push_back({launch.end_ns, place, CutKind::kCallEnd});
 }
 
 void ProgramGraph::AddWait(uint32_t place) {
@@ -133,7 +137,7 @@ void ProgramGraph::AddWait(uint32_t place) {
   const OffCpuTimes times = TimesOf(wait);
   const uint64_t ready_ns = wait.start_ns + times.blocked_ns;
   const uint64_t end_ns = ready_ns + times.runnable_ns;
-  if (end_ns <= wait.start_ns) return;
+  if (end_ns <= wait.start_ns || !part_.Has(wait.start_ns, end_ns)) return;
   HugePageVector<Cut>& cuts = build_->cuts[AddLane(OwnerOf(analysis_, wait))];
   cuts.push_back({wait.start_ns, place, CutKind::kWaitStart});
   if (IsWait(wait.state) && times.blocked_ns > 0)
@@ -155,6 +159,7 @@ bool ProgramGraph::IsWoken(const OffCpuWait& wait) const {
 // From where to where a thread was seen.
 void ProgramGraph::AddEnds() {
   const auto add = [&](const Owner& owner, uint64_t time_ns) {
+    if (!part_.Has(time_ns, time_ns)) return;
     const auto lane = lane_of_.find({owner.process, owner.tid});
     if (lane == lane_of_.end()) return;
     build_->cuts[lane->second].push_back({time_ns, kNone, CutKind::kPoint});
@@ -163,6 +168,7 @@ void ProgramGraph::AddEnds() {
   for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
     const Owner owner = OwnerOf(analysis_, sample);
     const bool is_main = owner.pid == owner.tid;
+    if (!part_.Has(sample.time_ns, sample.time_ns)) continue;
     if (is_main && lane_of_.empty()) AddLane(owner);
     const auto [at, is_new] = last.try_emplace({owner.process, owner.tid}, owner, sample.time_ns);
     if (is_new) add(owner, sample.time_ns);
@@ -272,7 +278,7 @@ void ProgramGraph::Apply(const Cut& cut, uint32_t node, bool is_hidden, LaneStat
 
 void ProgramGraph::MakeLane(uint32_t lane) {
   HugePageVector<Cut> cuts = std::move(build_->cuts[lane]);
-  std::sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) {
+  SortRuns(cuts, [](const Cut& a, const Cut& b) {
     return std::tuple(a.time_ns, a.kind, a.index) < std::tuple(b.time_ns, b.kind, b.index);
   });
   LaneState state{.lane = lane};

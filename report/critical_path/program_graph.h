@@ -38,8 +38,8 @@ struct ThreadLane {
 
 class ProgramGraph {
  public:
-  // Of all that was recorded, whatever is shown. `analysis` must outlive this.
-  explicit ProgramGraph(const Analysis& analysis);
+  // Of all that was recorded in that part, whatever is shown. `analysis` must outlive this.
+  explicit ProgramGraph(const Analysis& analysis, const RecordingPart& part = {});
 
   const DependencyGraph& graph() const { return graph_; }
   const std::vector<ThreadLane>& lanes() const { return lanes_; }
@@ -86,8 +86,8 @@ class ProgramGraph {
   };
   // What only making the graph needs.
   struct Build {
-    explicit Build(const Analysis& analysis)
-        : streams(analysis), gpu_waits(FindGpuWaits(analysis, streams)) {}
+    Build(const Analysis& analysis, const RecordingPart& part)
+        : streams(analysis, part), gpu_waits(FindGpuWaits(analysis, streams)) {}
 
     const GpuStreams streams;
     const std::vector<GpuWait> gpu_waits;    // by launch
@@ -140,6 +140,7 @@ class ProgramGraph {
   const Analysis& analysis_;
   const LaunchList& launches_;
   const GpuWorkList& work_;
+  const RecordingPart part_;
   const bool has_off_cpu_;
   DependencyGraph graph_;
   std::vector<ThreadLane> lanes_;

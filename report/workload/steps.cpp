@@ -13,6 +13,7 @@
 #include "format/base/text.h"
 #include "report/analysis/filter.h"
 #include "report/model/median.h"
+#include "report/model/recorded_time.h"
 #include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/gpu_busy.h"
@@ -140,7 +141,11 @@ class Sites {
 
 class Finder {
  public:
-  explicit Finder(Analysis& analysis) : analysis_(analysis), facts_(FactsOf(analysis)) {}
+  explicit Finder(Analysis& analysis)
+      : analysis_(analysis),
+        facts_(FactsOf(analysis)),
+        pauses_(FindPauses(analysis.model)),
+        between_(BetweenRecordings(analysis.model)) {}
 
   std::vector<StepSeries> Detect() {
     return BestOfEach([this](const ThreadLaunches& thread) {
@@ -207,9 +212,11 @@ class Finder {
 
   // Of the threads of a process the one whose steps take most of the time. The first one is
   // preferred: others may work for it, as those of autograd.
-  static std::vector<StepSeries> OnePerProcess(std::vector<StepSeries> all) {
+  std::vector<StepSeries> OnePerProcess(std::vector<StepSeries> all) const {
     std::map<uint32_t, StepSeries> best;
     for (StepSeries& series : all) {
+      LeaveOutPaused(series);
+      if (series.steps.empty()) continue;
       const uint32_t pid = series.thread.pid;
       const auto [at, is_new] = best.try_emplace(pid);
       if (is_new || WeightOf(series) > WeightOf(at->second)) at->second = std::move(series);
@@ -217,6 +224,17 @@ class Finder {
     std::vector<StepSeries> found;
     for (auto& [pid, series] : best) found.push_back(std::move(series));
     return found;
+  }
+  // While the recording paused nobody knows how many began: one that seems to last from one window
+  // of it to the next is none.
+  void LeaveOutPaused(StepSeries& series) const {
+    if (pauses_.empty() && between_.empty()) return;
+    std::erase_if(series.steps, [&](const Step& step) {
+      const uint64_t paused_ns = PausedNs(pauses_, step.begin_ns, step.end_ns) +
+                                 PausedNs(between_, step.begin_ns, step.end_ns);
+      if (paused_ns > 0 && step.is_regular && series.regular > 0) --series.regular;
+      return paused_ns > 0;
+    });
   }
   // Their median counts: a loop of the start has few that take long; and how regular they are.
   static double WeightOf(const StepSeries& series) {
@@ -279,6 +297,8 @@ class Finder {
 
   Analysis& analysis_;
   const LaunchFacts facts_;
+  const std::vector<Pause> pauses_;
+  const std::vector<Pause> between_;
 };
 
 void CountWarmUp(StepSeries& series) {
@@ -348,7 +368,8 @@ std::string HowFound(const StepSeries& series, const StepDefinition& definition)
                          : "detected";
   if (!series.is_detected) return text;
   AppendFormat(text, ": {} again and again, the same in {} of {} steps",
-               Counted(series.launches, "launch", "launches"), series.regular, steps);
+               Counted(series.launches, "launch", "launches"), WithThousands(series.regular),
+               WithThousands(steps));
   if (definition.kind == StepDefinition::Kind::kDetected && !series.begins_by_code &&
       series.launches > 1) {
     text += "; where in the loop a step begins is uncertain";

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,15 @@ std::string WhatText(const Prediction& prediction) {
   return name;
 }
 
+std::string DurationText(const CriticalWindow& window, const std::optional<StepRange>& range) {
+  const std::string duration = HumanDuration(window.StepNs(window.ns()));
+  if (!range) return Format("A step takes {} on average", duration);
+  const std::string first = WithThousands(range->first);
+  if (range->first == range->last) return Format("Step {} takes {}", first, duration);
+  return Format("In steps {} to {}, a step takes {} on average", first, WithThousands(range->last),
+                duration);
+}
+
 // To make a whole thread or program faster is not advice.
 void RemoveWholeProgram(std::vector<Prediction>& all) {
   std::erase_if(all, [](const Prediction& prediction) {
@@ -51,29 +61,46 @@ void RemoveWholeProgram(std::vector<Prediction>& all) {
   });
 }
 
+// Steps in the middle that have about so many calls and waits; nullopt: all have fewer.
+std::optional<StepRange> MiddleSteps(const Analysis& analysis, const CriticalWindow& all,
+                                     uint64_t elapsed_ns, uint64_t most_calls) {
+  const auto calls = static_cast<double>(analysis.correlation.launches.size() +
+                                         analysis.model.events.off_cpu_waits.size());
+  const double part =
+      static_cast<double>(most_calls) / std::max(1.0, calls * ShareOf(all.ns(), elapsed_ns));
+  if (part >= 1) return std::nullopt;
+  const auto steps = static_cast<size_t>(std::ceil(static_cast<double>(all.steps) * part));
+  const size_t first = all.first + (all.steps - steps) / 2;
+  return StepRange{first, first + steps - 1};
+}
+
 }  // namespace
 
 std::optional<Hint> FindCriticalHint(Analysis& analysis, const std::vector<StepSeries>& all,
-                                     const FilterOptions& filter) {
+                                     const FilterOptions& filter, uint64_t most_calls) {
   constexpr size_t kMost = 2;
   // Of a part it would be about another path.
   if (!analysis.shown.filter_text.empty()) return std::nullopt;
   const uint64_t elapsed_ns = ElapsedNs(analysis, filter);
-  const CriticalWindow steps = FindCriticalSteps(analysis, all, std::nullopt);
+  const CriticalWindow all_steps = FindCriticalSteps(analysis, all, std::nullopt);
+  const double share = ShareOf(all_steps.all_steps_ns, elapsed_ns);
   // The window of the path is no longer. The path takes far longer to find than the steps.
-  if (steps.steps == 0 || ShareOf(steps.ns(), elapsed_ns) < kMuchOfElapsed) return std::nullopt;
+  if (all_steps.steps == 0 || share < kMuchOfElapsed) return std::nullopt;
+  const std::optional<StepRange> range = MiddleSteps(analysis, all_steps, elapsed_ns, most_calls);
+  const CriticalWindow steps = range ? FindCriticalSteps(analysis, all, range) : all_steps;
+  // What is before them may have launched what runs in them.
+  const RecordingPart part{steps.from_ns - std::min(steps.from_ns, steps.ns()), steps.to_ns};
   CallPaths paths(analysis, {});
   paths.NameAhead({.samples = true, .launches = true, .off_cpu_waits = true});
-  CriticalPath critical(analysis, paths, steps);
+  CriticalPath critical(analysis, paths, steps, range ? part : RecordingPart{});
   const CriticalWindow& window = critical.window();
   if (critical.empty() || window.steps == 0) return std::nullopt;
-  if (ShareOf(window.ns(), elapsed_ns) < kMuchOfElapsed) return std::nullopt;
+  if (share * ShareOf(window.ns(), steps.ns()) < kMuchOfElapsed) return std::nullopt;
   const double assumed = ShareOf(critical.assumed_ns(), window.ns());
   if (assumed >= kMostAssumed) return std::nullopt;
   std::vector<Prediction> predictions = WhatIf(analysis, paths, critical).Candidates(0, kMost);
   RemoveWholeProgram(predictions);
-  std::string text =
-      Format("A step takes {} on average", HumanDuration(window.StepNs(window.ns())));
+  std::string text = DurationText(window, range);
   size_t named = 0;
   for (const Prediction& prediction : predictions) {
     const uint64_t saved_ns = window.ns() - std::min(window.ns(), prediction.predicted_ns);
@@ -93,7 +120,8 @@ std::optional<Hint> FindCriticalHint(Analysis& analysis, const std::vector<StepS
                  critical.graph().has_off_cpu() ? "" : "; xpu-record --off-cpu shows what waits");
   }
   return Hint{text + ". What else decides how long they take:",
-              "--table what_if" + StepOption(filter)};
+              "--table what_if" + StepOption(filter) +
+                  (range ? Format(" --step-range {}-{}", range->first, range->last) : "")};
 }
 
 }  // namespace xpu

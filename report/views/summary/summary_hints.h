@@ -32,9 +32,12 @@ std::vector<Hint> FindIdleHints(Analysis& analysis, const std::vector<GpuBusy>& 
                                 const FilterOptions& filter);
 
 // In critical_hint.cpp. What would make steps shorter. nullopt: there are no steps, they are a
-// small part of the recording, nothing stands out, or a filter shows a part.
+// small part of the recording, nothing stands out, or a filter shows a part. `most_calls`: if there
+// are more calls and waits, it is of some steps in the middle, which have about so many. What would
+// help is the same in all of them, and the path of ten million calls takes longer to find than
+// everything else in the summary.
 std::optional<Hint> FindCriticalHint(Analysis& analysis, const std::vector<StepSeries>& all,
-                                     const FilterOptions& filter);
+                                     const FilterOptions& filter, uint64_t most_calls = 500'000);
 
 // " --step WHAT", for commands about the same steps; empty: none was given.
 std::string StepOption(const FilterOptions& filter);

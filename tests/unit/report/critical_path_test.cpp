@@ -9,6 +9,7 @@
 
 #include "format/base/text.h"
 #include "report/critical_path/what_if.h"
+#include "report/views/summary/summary_hints.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 
@@ -318,6 +319,66 @@ TEST_F(CriticalPathTest, AllStepsAfterTheWarmUp) {
   }
   EXPECT_EQ(kernels_ns, 4'500u);
   EXPECT_EQ(whole_ns, window.ns());
+}
+
+TEST_F(CriticalPathTest, APartOfTheRecordingHasThePathThatItHasInAll) {
+  for (uint64_t i = 0; i < 12; ++i) {
+    const uint64_t time_ns = 10'000 * (i + 1);
+    Wait(kWorker, time_ns - 2'000, time_ns - 1'500, time_ns - 1'450, 0);
+    Wait(kPid, time_ns - 900, time_ns - 500, time_ns - 450, kWorker);
+    Launch(time_ns, time_ns + 20, time_ns + 2'020, "long", 1);
+    Launch(time_ns + 30, time_ns + 50, time_ns + 550, "short", 2);
+    StreamWait(time_ns + 60, 2);
+    Launch(time_ns + 80, time_ns + 2'021, time_ns + 2'021 + 10 * i, "joined", 2);
+    Synchronize(time_ns + 100, time_ns + 3'000, 2);
+  }
+  for (const uint32_t tid : {kPid, kWorker}) {
+    Sample(5'000, tid);
+    Sample(125'000, tid);
+  }
+  const std::vector<std::string> all = Path();
+  const CriticalWindow window{.thread = Built().window().thread,
+                              .from_ns = 50'000,
+                              .to_ns = 80'000,
+                              .steps = 3,
+                              .first = 4};
+  const auto path_of = [&](const RecordingPart& part) {
+    critical_ = std::make_unique<CriticalPath>(*analysis_, *paths_, window, part);
+    std::vector<std::string> lines = Path();
+    lines.push_back(Format("{} {}", With("kernel:long=0.5").first, With("thread:app=0").first));
+    return lines;
+  };
+  const std::vector<std::string> of_all = path_of({});
+  EXPECT_GT(of_all.size(), 14u);
+  EXPECT_LT(of_all.size(), all.size() / 2);
+  const size_t edges = critical_->graph().graph().edges().size();
+  EXPECT_EQ(path_of({40'000, 80'000}), of_all);
+  EXPECT_LT(critical_->graph().graph().edges().size(), edges / 2);
+}
+
+TEST_F(CriticalPathTest, AdviceIsOfStepsInTheMiddleWhereThereAreVeryMany) {
+  for (uint64_t i = 0; i < 100; ++i) {
+    const uint64_t time_ns = 10'000 * (i + 1);
+    Launch(time_ns, time_ns + 20, time_ns + 6'020, "k");
+    Synchronize(time_ns + 30, time_ns + 6'030);
+  }
+  builder_.events.recording_info.emplace_back().start_ns = 0;
+  builder_.End(1'010'000);
+  analysis_ = std::make_unique<Analysis>(builder_.Build());
+  const std::vector<StepSeries> steps = FindSteps(*analysis_, {});
+  const auto hint_of = [&](auto... most_calls) {
+    const std::optional<Hint> hint = FindCriticalHint(*analysis_, steps, {}, most_calls...);
+    return hint ? hint->what + " " + hint->next : "";
+  };
+  const std::string rest =
+      ". If the kernel k took no time, steps would be 60 % shorter. What else decides how long "
+      "they "
+      "take: --table what_if";
+  EXPECT_EQ(hint_of(), "A step takes 9.9 us on average" + rest);
+  EXPECT_EQ(hint_of(200), hint_of());
+  EXPECT_EQ(hint_of(40),
+            "In steps 39 to 59, a step takes 10 us on average" + rest + " --step-range 39-59");
+  EXPECT_EQ(hint_of(1), "Step 49 takes 10 us" + rest + " --step-range 49-49");
 }
 
 TEST_F(CriticalPathTest, AProcessThatNoRecordNames) {

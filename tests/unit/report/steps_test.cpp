@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "report/analysis/filter.h"
+#include "report/critical_path/critical_path.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_idle.h"
 #include "report/views/view.h"
@@ -107,6 +108,27 @@ TEST_F(StepsTest, StepsAreDetectedWithWhatTheyCost) {
   EXPECT_EQ(costs[4].duration_ns, 5'000u);
   EXPECT_EQ(costs[4].idle_ns, 4'800u);
   EXPECT_EQ(costs[9].idle_ns, 100u);
+}
+
+TEST_F(StepsTest, AStepThatAPauseCutsIsLeftOut) {
+  builder_.events.recording_info.emplace_back().start_ns = 0;
+  builder_.events.recording_switches.push_back({5'300, false, builder_.Text("--every")});
+  builder_.events.recording_switches.push_back({9'500, true, builder_.Text("--every")});
+  builder_.End(20'000);
+  Steps(10, 4);  // that one until 10,000
+  const std::vector<StepSeries> found = Find();
+  ASSERT_EQ(found.size(), 1u);
+  ASSERT_EQ(found[0].steps.size(), 9u);
+  EXPECT_EQ(found[0].steps[3].end_ns, 5'000u);
+  EXPECT_EQ(found[0].steps[4].begin_ns, 10'000u);
+  EXPECT_EQ(HowFound(found[0], definition_),
+            "detected: 2 launches again and again, the same in 9 of 9 steps");
+  // Nor is there a path through it.
+  const CriticalWindow window = FindCriticalSteps(*analysis_, found, std::nullopt);
+  EXPECT_EQ(window.from_ns, 10'000u);
+  EXPECT_EQ(window.to_ns, 14'210u);
+  EXPECT_EQ(window.steps, 5u);
+  EXPECT_EQ(window.first, 4u);
 }
 
 TEST_F(StepsTest, AWarmUpIsCounted) {
