@@ -253,6 +253,10 @@ Status SetWindows(const Words& words, ControlOptions& control) {
         "--every cannot be combined with --delay, --control or --capture-range, which also say "
         "when to record");
   }
+  if (control.duration_ns && *control.duration_ns < control.window_ns) {
+    return UsageError("--duration: must not be less than --window",
+                      "it is that of the whole recording");
+  }
   return Ok();
 }
 
@@ -304,7 +308,7 @@ Status SetOutput(const Words& words, RecordOptions& options) {
                          ParseSize("--rotate-size", words.rotate_size, OutputOptions::kLeastBytes));
     if (options.output == "-") {
       return Error{ErrorKind::kUsage, "--rotate-size: standard output cannot be rotated",
-                   "name a file with -o; its parts are FILE.0001, FILE.0002, ..."};
+                   "name a file with -o: the parts of x.xpu are x.0001.xpu, x.0002.xpu, ..."};
     }
   }
   if (!words.max_size.empty()) {

@@ -1,7 +1,9 @@
 #include "record/cli/run.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <new>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -22,6 +24,13 @@ namespace {
 
 void Print(const Error& error) {
   std::fprintf(stderr, "xpu-record: %s\n", ForTerminal(error).c_str());
+}
+
+// What is asked for instead of a recording. Returns the exit status.
+int PrintAnswer(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return 0;
+  Print(SystemError("standard output: write", errno));
+  return kOwnFailure;
 }
 
 // May run on any thread, when no memory is left.
@@ -45,13 +54,11 @@ int RunRecorder(int argc, char** argv, TestHooks hooks) {
     Print(parsed.error());
     return kOwnFailure;
   }
-  if (parsed->answer) return std::fputs(parsed->answer->c_str(), stdout) < 0;
+  if (parsed->answer) return PrintAnswer(*parsed->answer);
   if (hooks.change_options) hooks.change_options(parsed->options);
   const RecordOptions& options = parsed->options;
   if (options.check) return PrintCheck(options);
-  if (options.list_gpu_metrics) {
-    return std::fputs(GpuMetricList(options.gpu_metrics).c_str(), stdout) < 0;
-  }
+  if (options.list_gpu_metrics) return PrintAnswer(GpuMetricList(options.gpu_metrics));
   const Outcome outcome = Record(options, std::move(hooks));
   if (outcome.error) Print(*outcome.error);
   if (!options.quiet) std::fputs(ForTerminal(outcome.summary).c_str(), stderr);

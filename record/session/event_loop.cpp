@@ -11,6 +11,7 @@
 
 #include "format/base/file.h"
 #include "format/base/quote.h"
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "record/base/clock.h"
 #include "record/base/process_status.h"
@@ -173,6 +174,16 @@ void EventLoop::SwitchAsWanted(Sources& sources, EventSink& sink,
   sink.Write(event);
 }
 
+void EventLoop::ReportFailedWrite(const EventSink& sink) {
+  if (!sink.failure() || std::exchange(has_reported_failure_, true)) return;
+  const Error& error = *sink.failure();
+  std::fputs(ForTerminal(Format("xpu-record: {}\nhint: {}{}the recording goes on; what cannot be "
+                                "written is counted as lost\n",
+                                error.message, error.hint, error.hint.empty() ? "" : "; "))
+                 .c_str(),
+             stderr);
+}
+
 void EventLoop::EnforceSizeLimit(Sources& sources, EventSink& sink) {
   if (parts_.rotation.IsDue(sink)) {
     // What belongs to the part that ends here.
@@ -205,6 +216,7 @@ Status EventLoop::Record(Sources& sources, EventSink& sink) {
     if (now_ns >= flush_at_ns) {
       sources.CountLosses(sink);
       sink.Flush();
+      ReportFailedWrite(sink);
       flush_at_ns = now_ns + kFlushNs;
     }
   }

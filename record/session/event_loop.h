@@ -53,6 +53,8 @@ class EventLoop {
   int IntervalMs(const Sources& sources, uint64_t now_ns) const;
   // Returns true if the line is a command.
   bool HandleCommand(const ControlFifo::Line& line);
+  // At once, for a recording may go on for days; the first time only.
+  void ReportFailedWrite(const EventSink& sink);
   // Begins a new part, or ends the recording, if the capture is large enough.
   void EnforceSizeLimit(Sources& sources, EventSink& sink);
   void PollCommands(Sources& sources, EventSink& sink);
@@ -72,6 +74,7 @@ class EventLoop {
   uint64_t kill_at_ns_ = 0;  // 0: not requested twice
   SwitchState switched_;     // as passed to the sources
   bool has_reached_max_ = false;
+  bool has_reported_failure_ = false;
   int complaints_ = 0;  // about invalid commands
 };
 

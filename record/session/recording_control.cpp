@@ -51,10 +51,15 @@ void RecordingControl::AdvanceWindow(uint64_t now_ns, bool is_ready) {
     change_ns_ = kNever;
   } else if (begins_ && (is_ready || now_ns >= change_ns_)) {
     begins_ = false;
-    SetUser(true, kWindows);
-    change_ns_ = Later(now_ns, window_ns_);
+    const bool is_cut = Later(now_ns, window_ns_) > end_ns_;
+    if (!is_cut) SetUser(true, kWindows);
+    change_ns_ = is_cut ? kNever : Later(now_ns, window_ns_);
   }
   if (user_on_ || begins_ || now_ns < next_window_ns_) return;
+  if (Later(now_ns, window_ns_) > end_ns_) {
+    next_window_ns_ = kNever;
+    return;
+  }
   begins_ = true;
   change_ns_ = Later(now_ns, kReadyPatienceNs);
   // One that would have begun while the recorder did not run is left out.

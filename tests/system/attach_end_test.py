@@ -66,10 +66,14 @@ def test_a_full_disk():
         if mount.returncode != 0:
             skip("root", f"mount: {mount.stderr.strip()}")
         try:
-            errors = finish(start(steps, f"{small}/c.xpu", "-d", "2s"), 125)
+            errors = finish(start(steps, f"{small}/c.xpu", "-d", "5s"), 125)
         finally:
             subprocess.run(["umount", small], check=True)
-        expect_in("message", "No space left on device", errors)
+        notice = "; the recording goes on; what cannot be written is counted as lost\n"
+        expect_in("notice", notice, errors)
+        at_once, at_the_end = errors.split(notice)
+        for when, text in (("at once", at_once), ("at the end", at_the_end)):
+            expect_in(when, "write: No space left on device\nhint: the disk is full", text)
         check_left(work, steps)
 
 

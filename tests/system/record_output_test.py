@@ -157,6 +157,14 @@ def test_full_device_is_reported_before_the_program_starts():
         expect("the program was not started", os.listdir(work.path), [])
 
 
+def test_help_on_a_full_device():
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        result = subprocess.run([recorder(), "--help"], stdout=full, stderr=subprocess.PIPE,
+                                text=True)
+    expect("status", result.returncode, 125)
+    expect_in("message", "standard output: write: No space left on device", result.stderr)
+
+
 def test_summary_and_quiet():
     require_recording()
     with Workspace() as work:

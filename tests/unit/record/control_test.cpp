@@ -146,6 +146,35 @@ TEST(RecordingControl, TheDurationIsThatOfAllWindows) {
   EXPECT_TRUE(control.is_over());
 }
 
+TEST(RecordingControl, AWindowThatTheEndWouldCutDoesNotBegin) {
+  ControlOptions options = Windows(1'000, 100);
+  options.duration_ns = 2'000;
+  RecordingControl control(options, 0);
+  control.Advance(50, true);
+  control.Advance(150, true);
+  for (const uint64_t time_ns : {1'000, 1'050, 1'150}) control.Advance(time_ns, true);
+  control.Advance(2'000, false);  // ends at 2,050
+  EXPECT_FALSE(control.in_programs());
+  EXPECT_EQ(control.NextNs(), 2'050u);
+  control.Advance(2'050, true);
+  EXPECT_TRUE(control.is_over());
+}
+
+TEST(RecordingControl, AWindowThatIsReadyTooLateDoesNotBegin) {
+  ControlOptions options = Windows(1'000, 100);
+  options.duration_ns = 1'200;
+  RecordingControl control(options, 0);
+  control.Advance(10, true);
+  control.Advance(110, true);
+  control.Advance(1'000, false);
+  EXPECT_TRUE(control.in_programs());
+  control.Advance(1'150, true);  // ends at 1,210
+  EXPECT_FALSE(control.is_on());
+  EXPECT_FALSE(control.in_programs());
+  control.Advance(1'210, true);
+  EXPECT_TRUE(control.is_over());
+}
+
 TEST(RecordingControl, IsOnFromTheStart) {
   RecordingControl control({}, 100);
   EXPECT_TRUE(control.is_on());
