@@ -105,10 +105,11 @@ void OpenStacks(Injection& self, const WakeDescriptor& peer) {
 }
 
 void NoteNvtx(Injection& self) {
+  const unsigned libraries = CountNvtxLibraries();
+  if (libraries == 0) return;
   char text[160];
   std::snprintf(text, sizeof(text),
-                "NVTX ranges are not recorded after an attach; libraries that hold NVTX: %u",
-                CountNvtxLibraries());
+                "NVTX ranges are not recorded after an attach; libraries with NVTX: %u", libraries);
   SendDetail(self, wire::DetailKind::kNote, 0, text);
 }
 
@@ -189,7 +190,7 @@ void Attach(wire::AttachRequest* request) {
     cupti_library[sizeof(cupti_library) - 1] = '\0';
     self = BeginAttachedSession();
     if (self == nullptr) {
-      return area.Refuse("another xpu-record is recording this process");
+      return area.Refuse(wire::kAttachIsTaken);
     }
     connection = area.Offer();
   }

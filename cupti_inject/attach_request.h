@@ -27,6 +27,8 @@ inline constexpr uint32_t kAttachVersion = 1;  // of AttachRequest; another one 
 inline constexpr uint64_t kAttachPatienceNs = 2'000'000'000;
 inline constexpr size_t kAttachPathBytes = 1024;
 inline constexpr size_t kAttachErrorBytes = 512;
+// Why a second recorder is refused.
+inline constexpr char kAttachIsTaken[] = "another xpu-record is recording this process";
 
 enum class AttachState : uint32_t {
   kLoading = 0,   // the recorder has started the thread

@@ -264,8 +264,8 @@ void NoteEarlierWork(Injection& self) {
   if (count == 0) return;
   char text[128];
   std::snprintf(text, sizeof(text),
-                "%" PRIu64 " operations that were launched before the recording began are left out",
-                count);
+                "%" PRIu64 " %s launched before the recording began %s left out", count,
+                count == 1 ? "operation" : "operations", count == 1 ? "was" : "were");
   SendDetail(self, wire::DetailKind::kNote, 0, text);
 }
 

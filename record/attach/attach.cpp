@@ -47,6 +47,7 @@ constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kFindThreadNs = 5'000 * kMs;  // until one can be borrowed
 constexpr uint64_t kTakeAllNs = 1'000 * kMs;     // then also threads that it disturbs
 constexpr uint64_t kOtherTracerNs = 1'000 * kMs;
+constexpr uint64_t kMapNs = 100 * kMs;      // its libraries
 constexpr uint64_t kStopNs = 20 * kMs;      // a thread that does not sleep uninterruptibly
 constexpr uint64_t kStartNs = 5'000 * kMs;  // of the new thread
 constexpr uint64_t kLoadNs = 10'000 * kMs;  // dlopen may wait for the loader's lock
@@ -107,6 +108,7 @@ class Attacher {
   Result<Attached> LoadAndConnect();
   Status Prepare();
   Status CheckRights() const;
+  Status FindFunctions();
   Status BorrowAThread();
   // nullopt: not this time.
   std::optional<Status> Try(const ThreadToBorrow& candidate);
@@ -151,6 +153,23 @@ Status Attacher::CheckRights() const {
   return NoPermission(target_.pid, "no permission to trace it");
 }
 
+// The loader of a program that has just begun may map the driver before the C library.
+Status Attacher::FindFunctions() {
+  const uint64_t deadline_ns = MonotonicNs() + kMapNs;
+  while (true) {
+    Result<TargetFunctions> found = code_.FindFunctions();
+    if (found.ok()) {
+      functions_ = *found;
+      return Ok();
+    }
+    if (HasEnded()) return Gone();
+    const bool may_come = found.error().kind == ErrorKind::kUnsupported;
+    if (!may_come || MonotonicNs() >= deadline_ns || Ends()) return std::move(found).error();
+    Sleep(kFirstPauseNs);
+    XPU_RETURN_IF_ERROR(code_.Refresh());
+  }
+}
+
 Status Attacher::Prepare() {
   XPU_RETURN_IF_ERROR(CheckRights());
   XPU_RETURN_IF_ERROR(code_.Refresh());
@@ -163,7 +182,7 @@ Status Attacher::Prepare() {
   if (Is32Bit(target_.pid)) {
     return Error{ErrorKind::kUnsupported, "it is a 32-bit program", "build it for 64 bits"};
   }
-  XPU_ASSIGN_OR_RETURN(functions_, code_.FindFunctions());
+  XPU_RETURN_IF_ERROR(FindFunctions());
   XPU_ASSIGN_OR_RETURN(library_, ReadFile(target_.library));
   XPU_ASSIGN_OR_RETURN(const std::string build_id, ReadBuildId(target_.library));
   if (library_.size() > kMaxLibraryBytes || LoaderCode().size() > kPageBytes) {
@@ -294,7 +313,8 @@ std::optional<Status> Attacher::TryOnThisThread(const ThreadToBorrow& candidate)
   const uint64_t begin_ns = MonotonicNs();
   const TracedThread::Stop stop = seized->Interrupt(kStopNs);
   if (stop == TracedThread::Stop::kGroupStopped) {
-    return Error{ErrorKind::kBusy, "it is stopped", "continue it: kill -CONT"};
+    return Error{ErrorKind::kBusy, "it is stopped",
+                 Format("continue it (kill -CONT {}) and record again", target_.pid)};
   }
   if (stop != TracedThread::Stop::kInterrupted) {
     NoteReason("it does not stop");
@@ -389,9 +409,11 @@ Status Attacher::Refusal() {
   char text[wire::kAttachErrorBytes] = "";
   memory_.Read(area_ + offsetof(wire::AttachRequest, error), text, sizeof(text) - 1);
   WriteState(wire::AttachState::kTaken);
-  return Error{ErrorKind::kUnsupported,
-               text[0] == '\0' ? "the library could not be loaded into it" : text,
-               "start the program under xpu-record"};
+  const std::string reason = text[0] == '\0' ? "the library could not be loaded into it" : text;
+  const bool is_taken = reason == wire::kAttachIsTaken;
+  return Error{ErrorKind::kUnsupported, reason,
+               is_taken ? "wait until the other one has ended, or end it"
+                        : "start the program under xpu-record"};
 }
 
 Result<UniqueFd> Attacher::TakeConnection() {

@@ -39,6 +39,7 @@ void AttachedProcesses::OnMapping(uint32_t pid, uint64_t start, const CodeMappin
     return;
   }
   known_[pid] = {};
+  reached_.erase(pid);
   if (!is_paused_) wanted_.insert(pid);
 }
 
@@ -74,14 +75,22 @@ void AttachedProcesses::Update(EventSink& sink) {
     if (finished.result.ok()) {
       Attached& attached = *finished.result;
       AppendFormat(
-          news_, "process {}: library loaded; thread {} stood still for {:.3f} ms, attempt {}\n",
+          news_, "process {}: library loaded; thread {} was stopped for {:.3f} ms, attempt {}\n",
           pid, attached.tid, static_cast<double>(attached.held_ns) / 1e6, attached.attempts);
       server_.Adopt(std::move(attached.connection), finished.pid, MonotonicNs());
+      reached_.insert(pid);
       continue;
     }
     const Error& error = finished.result.error();
     if (error.kind == ErrorKind::kNotFound) {
       AppendFormat(news_, "process {}: {}\n", pid, error.message);
+      const auto known = known_.find(pid);
+      const bool has_failed = known != known_.end() && known->second.has_failed;
+      Forget(pid);
+      if (!reached_.contains(pid) && !has_failed) {
+        sink.losses().Add(LossKind::kInjectionUnknown, 1, pid, {},
+                          Format("process {}: it ended before it could be attached to", pid));
+      }
       continue;
     }
     sink.losses().Add(LossKind::kProcessNotReached, 1, pid, {},

@@ -61,6 +61,7 @@ class AttachedProcesses : public ProcessListener {
   };
   std::map<uint32_t, Known> known_;  // processes that have the driver
   std::set<uint32_t> wanted_;        // of them, not asked for yet
+  std::set<uint32_t> reached_;       // attached to once, be it that they have ended since
   bool is_paused_ = false;
   uint32_t under_way_ = 0;
   std::string failures_;

@@ -263,7 +263,8 @@ void GpuSource::AcceptPeers(EventSink& sink) {
       .python = context_.options.walk_python ? &python_files_ : nullptr};
   for (InjectPeer& peer : arrivals.peers) {
     ++reports_.connected[static_cast<uint32_t>(peer.pid)];
-    if (tracker_) tracker_->Observe(static_cast<uint32_t>(peer.pid), sink);
+    // One that was attached to is known; nor has it begun a new program.
+    if (tracker_ && !peer.is_attached) tracker_->Observe(static_cast<uint32_t>(peer.pid), sink);
     if (!instances_.insert(peer.instance).second) continue;  // claimed twice in one round
     peers_.push_back(std::make_unique<GpuPeer>(std::move(peer), sink, stacks, memory_));
     peers_.back()->SetGate(Gate(!in_range_.empty()));

@@ -1,5 +1,13 @@
 #include "record/source/process_source.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "format/base/text.h"
 #include "record/base/clock.h"
 #include "record/base/process_status.h"
@@ -21,6 +29,11 @@ void CountFailedTables(UnwindTables& tables, EventSink& sink) {
   for (const UnwindTables::Failure& failure : tables.TakeFailures()) {
     sink.losses().Add(LossKind::kUnwindTableFailed, 1, 0, {}, failure.path + ": " + failure.reason);
   }
+}
+
+// What any user can record, the injected library does alone.
+bool UsesBpf(const RecordOptions& options) {
+  return options.record_cpu || options.record_off_cpu || UsesProbes(options);
 }
 
 }  // namespace
@@ -60,8 +73,13 @@ Result<std::unique_ptr<Source>> ProcessSource::Open(SourceContext& context) {
   // Processes that already run are recorded once their tables exist.
   scope.starts_paused = options.control.StartsPaused() || !scope.is_program();
   if (!options.pids.empty()) {
-    XPU_ASSIGN_OR_RETURN(source->watched_, WatchedProcesses::Open(context.processes));
-    scope.watched_map_fd = source->watched_->map_fd();
+    auto watched = WatchedProcesses::Open(context.processes);
+    if (watched.ok()) {
+      source->watched_ = *std::move(watched);
+      scope.watched_map_fd = source->watched_->map_fd();
+    } else if (UsesBpf(options)) {
+      return std::move(watched).error();
+    }
   }
   if (scope.is_program()) {
     source->privileged_ = std::make_unique<PrivilegedPrograms>(context.processes);
@@ -74,10 +92,10 @@ Status ProcessSource::Arm() {
   const RecordOptions& options = context_.options;
   const Scope& scope = context_.scope;
   armed_ns_ = MonotonicNs();
+  if (scope.kind == Scope::Kind::kProcesses && !watched_) return WatchWithoutBpf();
   // For stacks taken inside a process, the GPU source finds its mappings.
-  const bool needs_records =
-      options.record_cpu || options.record_off_cpu || UsesProbes(options) ||
-      (options.launch_stacks != LaunchStacks::kNone && !context_.stacks_are_inline);
+  const bool needs_records = UsesBpf(options) || (options.launch_stacks != LaunchStacks::kNone &&
+                                                  !context_.stacks_are_inline);
   const bool at_once = (UsesProbes(options) || context_.unwinder) && scope.is_program();
   auto tasks = TaskRecords::Open(
       scope, at_once ? TaskRecords::Wakeup::kAtOnce : TaskRecords::Wakeup::kAtWatermark);
@@ -90,6 +108,32 @@ Status ProcessSource::Arm() {
   for (const pid_t pid : options.pids) XPU_RETURN_IF_ERROR(watched_->Watch(pid));
   if (context_.unwinder == nullptr || !scope.is_program()) return Ok();
   return context_.unwinder->Follow(scope.program);
+}
+
+// The kernel's records of mappings are of all processes, and without BPF nothing says which of them
+// come from those that are wanted.
+Status ProcessSource::WatchWithoutBpf() {
+  for (const pid_t pid : context_.options.pids) {
+    UniqueFd running(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    if (!running && errno != ESRCH) return SystemError(Format("-p {}: pidfd_open", pid), errno);
+    if (running) running_.push_back(std::move(running));
+  }
+  if (!context_.options.quiet) {
+    std::fputs(
+        "xpu-record: -p without CAP_BPF and CAP_PERFMON: a CUDA driver that is loaded later and "
+        "processes that are started are not noticed\n",
+        stderr);
+  }
+  return Ok();
+}
+
+bool ProcessSource::IsOver() const {
+  if (watched_) return !watched_->AnyRuns();
+  if (context_.scope.kind != Scope::Kind::kProcesses) return false;
+  return std::all_of(running_.begin(), running_.end(), [](const UniqueFd& process) {
+    pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
+    return ::poll(&ended, 1, 0) > 0;
+  });
 }
 
 void ProcessSource::Begin(EventSink& sink) {

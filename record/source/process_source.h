@@ -51,16 +51,18 @@ class ProcessSource : public Source {
   std::vector<int> fds() const override;
   int DrainIntervalMs(uint64_t now_ns) const override;
   // True when all recorded running processes, and those that they started, have ended.
-  bool IsOver() const override { return watched_ != nullptr && !watched_->AnyRuns(); }
+  bool IsOver() const override;
 
  private:
   explicit ProcessSource(SourceContext& context) : context_(context) {}
   void DrainTasks(EventSink& sink);
   void WaitForTables(EventSink& sink);
+  Status WatchWithoutBpf();
 
   SourceContext& context_;
   uint64_t armed_ns_ = 0;
-  std::unique_ptr<WatchedProcesses> watched_;       // nullptr: no running processes are recorded
+  std::unique_ptr<WatchedProcesses> watched_;       // nullptr: no -p, or without BPF
+  std::vector<UniqueFd> running_;                   // then of each -p, readable once it has ended
   std::unique_ptr<TaskRecords> tasks_;              // nullptr: no perf events
   std::unique_ptr<PrivilegedPrograms> privileged_;  // of the program that xpu-record starts
 };

@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import time
 from collections import Counter
 
 import xpu_testing
@@ -14,7 +15,8 @@ from attaching import Steps, calls_in_whole_steps
 from gpu_attach_test import SLOWLY, is_launch
 from gpu_capture import GpuCapture
 from gpu_programs import REAL, prepare, program
-from xpu_testing import Workspace, expect, find, skip
+from other_users import readable_copy
+from xpu_testing import PATIENCE_S, Workspace, expect, expect_in, find, skip
 
 LAUNCHES = 20
 NAMESPACES = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--net", "--ipc", "--uts",
@@ -122,6 +124,34 @@ def test_two_containers():
             stacks = [line for line in capture.folded("--mode", "gpu", "--unit", "ns")
                       if ";LaunchStep(" in line and ";RunSteps(" in line]
             expect("stacks with names", len(stacks) > 0, True)
+
+
+def test_a_user_without_privileges():
+    """Of the user's own program; nothing else waits for what only root can do."""
+    require_namespaces()
+    user = {"user": 23456, "group": 23456, "extra_groups": []}
+    with Workspace() as work:
+        own = readable_copy(work)
+        with Steps(work, [program("endless_steps"), *SLOWLY, "--launches", LAUNCHES],
+                   **user) as steps:
+            for name, options in (("p", ("-p", str(steps.pid))), ("a", ("-a", "--attach"))):
+                result = subprocess.run([own, "--gpu-only", *options, "-d", "500ms", "-o",
+                                         work.path / "out" / f"{name}.xpu"], capture_output=True,
+                                        text=True, check=False, **user)
+                expect(f"status of {options} ({result.stderr})", result.returncode, 0)
+            recording = subprocess.Popen([own, "--gpu-only", "-p", str(steps.pid), "-o",
+                                          work.path / "out" / "all.xpu"], stderr=subprocess.PIPE,
+                                         text=True, **user)
+            time.sleep(1)
+            threads = steps.end()
+            _, errors = recording.communicate(timeout=PATIENCE_S)
+            expect(f"it ends with the program ({errors})", recording.returncode, 0)
+            expect_in("what is not noticed", "-p without CAP_BPF and CAP_PERFMON", errors)
+        for name in ("p", "a", "all"):
+            capture = GpuCapture(work.path / "out" / f"{name}.xpu")
+            check_container(capture, steps.pid, threads)
+            calls = [int(c["start_ns"]) for c in capture.of("api_call")]
+            expect(f"{name}: length in s", (max(calls) - min(calls)) / 1e9 < 4, True)
 
 
 if __name__ == "__main__":

@@ -317,6 +317,23 @@ def test_cuda_that_starts_after_the_attach():
         check_window(capture, steps.end(), 30)
 
 
+def test_programs_that_end_soon_are_recorded_or_counted():
+    """They may be over before they can be attached to."""
+    count = 6
+    with Workspace() as work:
+        command = f"sleep 1; for i in $(seq {count}); do {program('vector_add')}; done; sleep 1"
+        with subprocess.Popen(["sh", "-c", command], stdout=subprocess.DEVNULL) as shell:
+            result = work.record("-p", str(shell.pid))
+            expect("status of the program", shell.wait(), 0)
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        capture = GpuCapture(work.path / "capture.xpu")
+        ledger = {e["name"]: int(e["count"]) for e in capture.of("ledger")}
+        counted = ledger.get("injection_unknown", 0) + ledger.get("process_not_reached", 0)
+        recorded = len({p["pid"] for p in capture.of("gpu_process")})
+        expect(f"{recorded} recorded, {counted} counted", recorded + counted >= count, True)
+        expect_in("none of them", "" if recorded else "GPU work  none: ", report(capture.path))
+
+
 def test_interrupted_by_ctrl_c():
     with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY]) as steps:
         process = start_recording(work, steps)

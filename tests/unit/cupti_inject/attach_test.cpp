@@ -64,8 +64,7 @@ TEST(Attach, WorkFromBeforeIsLeftOutAndCounted) {
       EXPECT_EQ(records.kernels.size(), 10U);
       EXPECT_EQ(records.lost, 0U);
       EXPECT_EQ(std::count(records.notes.begin(), records.notes.end(),
-                           "1 operations that were launched before the recording began are left "
-                           "out"),
+                           "1 operation launched before the recording began was left out"),
                 1);
     }
   });
