@@ -356,10 +356,11 @@ def main(namespace):
     for name, test in tests:
         if chosen and name not in chosen:
             continue
-        begin = time.monotonic()
+        begin, began_with = time.monotonic(), os.times()
         try:
             test()
-            print(f"ok      {name} ({time.monotonic() - begin:.1f} s)", flush=True)
+            print(f"ok      {name} ({time.monotonic() - begin:.1f} s, of a CPU "
+                  f"{sum(os.times()[:4]) - sum(began_with[:4]):.1f} s)", flush=True)
         except Skip as reason:
             skipped += 1
             print(f"skipped {name}: {reason}", flush=True)

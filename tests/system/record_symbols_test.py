@@ -159,7 +159,8 @@ def test_code_that_the_program_made():
     with Workspace() as work:
         counts, total = generated(work, "map")
         expect("by map", counts.get("JitFirst", 0) > 0.7 * total, True)
-        expect("caller", counts.get("JitOuter", 0) >= counts["JitFirst"], True)
+        # A sample of the first instructions, or taken before the unwind tables are ready, lacks it.
+        expect(f"caller ({counts})", counts.get("JitOuter", 0) >= 0.9 * counts["JitFirst"], True)
     with Workspace() as work:
         counts, total = generated(work, "dump")
         for name in ("JitFirst", "JitSecond", "JitMoved"):

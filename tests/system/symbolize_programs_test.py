@@ -256,7 +256,7 @@ def test_split_unit_with_many_ranges():
     with Workspace() as work:
         source = os.path.join(work.path, "many.cpp")
         with open(source, "w", encoding="utf-8") as out:
-            out.write(many_inlined_calls(800))
+            out.write(many_inlined_calls(470))
         programs = []
         for name, flags in (("plain", []), ("split", ["-gsplit-dwarf"])):
             directory = os.path.join(work.path, name)

@@ -242,8 +242,7 @@ LEAST_SAMPLES = MILLISECONDS // 4
 # for each library that it loads.
 MOST_NOT_READY = 40
 
-COMPILERS = [f"{compiler}-{level}-{cet}" for compiler in ("gcc", "clang") for level in ("O2", "O3")
-             for cet in ("none", "full")]
+COMPILERS = ["gcc-O2-full", "gcc-O3-none", "clang-O2-none", "clang-O3-full"]
 LINKERS = ("lld", "mold")
 
 
@@ -257,7 +256,7 @@ def is_built(name):
 
 def variants(name):
     there = [v for v in COMPILERS if is_built(f"{name}-{v}")]
-    expect("g++ variants", len([v for v in there if v.startswith("gcc")]), 4)
+    expect("g++ variants", len([v for v in there if v.startswith("gcc")]), 2)
     return there
 
 
@@ -425,7 +424,7 @@ def test_static_programs():
 
 
 def test_programs_without_symbols():
-    check("calls-stripped", "calls-no_section_headers", twin="calls-gcc-O2-none")
+    check("calls-stripped", "calls-no_section_headers", twin="calls-gcc-O2-full")
 
 
 def test_debug_frame():

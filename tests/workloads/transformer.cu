@@ -1,6 +1,7 @@
 // A transformer-like load: requests through InferencePipeline, layers, attention and feed-forward.
 //   --requests N --layers L --threads T --seq S --kernel-us U --event-time
 //   --warmup W (requests of each thread that come before the N, and are not timed)
+//   --linger-ms M (between the end of the threads and that of the program)
 // The names of classes, methods and kernels are those a user's program would have, not this
 // project's style, because tests and documents show them in stacks.
 //
@@ -269,6 +270,7 @@ int main(int argc, char** argv) {
   const uint64_t threads = workload::OptionNumber(argc, argv, "--threads", 1);
   const uint64_t sequence = workload::OptionNumber(argc, argv, "--seq", 128);
   const uint64_t kernel_us = workload::OptionNumber(argc, argv, "--kernel-us", 50);
+  const uint64_t linger_ms = workload::OptionNumber(argc, argv, "--linger-ms", 0);
   const bool event_time = workload::Flag(argc, argv, "--event-time");
 
   std::vector<std::unique_ptr<InferencePipeline>> pipelines;
@@ -286,6 +288,7 @@ int main(int argc, char** argv) {
     }
     for (std::thread& worker : workers) worker.join();
   }
+  usleep(static_cast<useconds_t>(linger_ms * 1000));
 
   workload::Tally tally;
   std::string event_ns;

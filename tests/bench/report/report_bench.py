@@ -62,7 +62,7 @@ def scaling(directory, most):
 
 def record_both(directory, seconds):
     """The same program sampled by perf and by xpu-record, both 999 times a second."""
-    program = BUILD / "tests/workloads/unwind/calls-gcc-O2-none"
+    program = BUILD / "tests/workloads/unwind/calls-gcc-O2-full"
     target = subprocess.Popen([program, str(seconds * 1000 // 8)], stdout=subprocess.DEVNULL)
     both = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             for command in (
