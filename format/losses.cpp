@@ -84,7 +84,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kCuptiNotDelivered, "cupti_not_delivered", Severity::kLost,
      "{operation|operations} whose GPU record CUPTI had not delivered at the end",
      "A process that ends by _exit (as Python's multiprocessing does), abort, exec or SIGKILL "
-     "leaves no time to flush; nor does one that outlives the recording."},
+     "leaves no time to flush; nor does one that outlives the recording or is stopped (SIGSTOP)."},
     {LossKind::kProcessNotReached, "process_not_reached", Severity::kLost,
      "CUDA {process|processes} that could not deliver {its|their} records", ""},
     {LossKind::kInjectionUnknown, "injection_unknown", Severity::kNote,
@@ -92,9 +92,10 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "could not be examined",
      "They exited immediately, or belong to another user."},
     {LossKind::kInjectDormant, "inject_dormant", Severity::kLost,
-     "CUDA {process|processes} in which CUPTI could not be used",
-     "xpu-record --check shows whether CUPTI is available; --yield-cupti records launches without "
-     "it."},
+     "CUDA {process|processes} in which recording did not start, or stopped early",
+     "Where CUPTI could not be used: xpu-record --check shows whether it is available; "
+     "--yield-cupti records launches without it. If xpu-record could not keep up, give it a free "
+     "core; do not stop it (SIGSTOP)."},
     {LossKind::kOtherProfilerRefused, "other_profiler_refused", Severity::kNote,
      "{time|times} that another profiler in the program asked for CUPTI and was refused",
      "Record with --yield-cupti to let the program's own profiler work."},

@@ -128,7 +128,8 @@ Result<std::string_view> FindSymbol(const Functions& functions, const UserProbe&
   if (demangled.empty()) {
     return Error{
         ErrorKind::kNotFound, Format("{}: {} has no function of this name", probe.Text(), path),
-        Format("nm -C {} lists its functions; one that is inlined everywhere is not among them",
+        Format("nm -C {0} lists its functions, nm -CD {0} those of a stripped library; one that is "
+               "inlined everywhere is not among them",
                path)};
   }
   std::string names;

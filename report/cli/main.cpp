@@ -26,8 +26,8 @@ int Main(int argc, char** argv) {
   const auto parsed = xpu::ParseOptions(argc, argv);
   if (!parsed.ok()) return fail(parsed.error());
   if (const auto* help = std::get_if<xpu::Help>(&parsed.value())) {
-    std::fputs(help->text.c_str(), stdout);
-    return std::fflush(stdout) == 0 ? 0 : 1;
+    const xpu::Status printed = xpu::PrintHelp(*help);
+    return printed.ok() ? 0 : fail(printed.error());
   }
   const auto& options = std::get<xpu::ReportOptions>(parsed.value());
   xpu::ReportOutcome outcome;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/quote.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/analysis/analysis.h"
@@ -21,6 +22,7 @@
 #include "report/import/import.h"
 #include "report/model/load.h"
 #include "report/model/recorded_time.h"
+#include "report/output/output.h"
 #include "report/output/progress.h"
 #include "report/query/ledger.h"
 #include "report/ranks/host_clocks.h"
@@ -284,6 +286,19 @@ std::string FindLosses(const ReportOptions& options, const Analysis& analysis,
   return PartsNote(analysis.model) + WindowsNote(analysis.model) + LedgerText(ledger) + of_others;
 }
 
+// Steps that were asked for and are not there. Options that select some of them fail then. Called
+// after the view and the ledger: it looks up names of functions.
+std::string NoStepsNote(const ReportOptions& options, Analysis& analysis) {
+  const bool is_asked_for = options.steps.kind != StepDefinition::Kind::kDetected;
+  if (!is_asked_for || options.step_range || options.slow_steps) return {};
+  if (!FindSteps(analysis, options.steps).empty()) return {};
+  const std::string& filters = analysis.shown.filter_text;
+  return Format(
+      "no steps to show: none match --step {}{}{}{}\n", QuoteForShell(options.filter.step_text),
+      filters.empty() ? "" : " ", filters,
+      FindPauses(analysis.model).empty() ? "" : ", or a pause of the recording cuts each");
+}
+
 bool CanReadAgain(const std::vector<std::string>& captures) {
   return std::all_of(captures.begin(), captures.end(), [](const std::string& capture) {
     struct stat info {};
@@ -303,6 +318,13 @@ Result<Model> WithRefinedClocks(Model model, const ReportOptions& options) {
 }
 
 }  // namespace
+
+Status PrintHelp(const Help& help) {
+  XPU_ASSIGN_OR_RETURN(Output output, Output::Open(""));
+  output.Write(help.text);
+  const Status status = output.Close();
+  return output.closed_by_reader() ? Ok() : status;
+}
 
 Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   XPU_RETURN_IF_ERROR(CheckIsNotForTerminal(options));
@@ -369,7 +391,7 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   const std::string losses = FindLosses(options, analysis, others, outcome.data_lost);
   if (!status.ok() && output.closed_by_reader()) return Ok();
   XPU_RETURN_IF_ERROR(status);
-  outcome.notes += losses;
+  outcome.notes += NoStepsNote(options, analysis) + losses;
   return Ok();
 }
 

@@ -1,4 +1,4 @@
-// A report from the parsed command line: load, analyse, write one view.
+// A report from the parsed command line: load, analyse, write one view; or its help.
 #pragma once
 
 #include <string>
@@ -14,6 +14,9 @@ struct ReportOutcome {
   std::string notes;
   bool data_lost = false;  // LosesData of an entry of the ledger
 };
+
+// On standard output.
+Status PrintHelp(const Help& help);
 
 // `outcome` is valid after an error too.
 Status RunReport(const ReportOptions& options, ReportOutcome& outcome);

@@ -243,8 +243,9 @@ std::string GrowthText(const SlowSteps& steps, const StepComparison& compared,
   const uint64_t more_ns = steps.slow.average_ns() - std::min(steps.slow.average_ns(), median_ns);
   const double percent =
       median_ns == 0 ? 0 : 100 * static_cast<double>(more_ns) / static_cast<double>(median_ns);
-  std::string text =
-      steps.slow.count == 1 ? "the slowest takes" : Format("the slowest {} take", steps.slow.count);
+  std::string text = steps.slow.count == 1
+                         ? "the slowest takes"
+                         : Format("the slowest {} take", WithThousands(steps.slow.count));
   AppendFormat(text, " {} more ({:.0f} %): {}", HumanDuration(more_ns), percent,
                ChangesText(growth));
   if (growth.where) {
@@ -257,11 +258,12 @@ std::string GrowthText(const SlowSteps& steps, const StepComparison& compared,
 
 std::string SlowStepsText(const SlowSteps& steps, const StepComparison& compared,
                           const FrameTable& frames) {
-  std::string text = Format("slow    {} of {} steps, {} on average", steps.slow.count, steps.steps,
-                            HumanDuration(steps.slow.average_ns()));
+  std::string text =
+      Format("slow    {} of {} steps, {} on average", WithThousands(steps.slow.count),
+             WithThousands(steps.steps), HumanDuration(steps.slow.average_ns()));
   if (!steps.slowest.empty()) text += ": " + NumbersText(steps.slowest);
   AppendFormat(text, "\nmedian  {} steps between the quartiles, {} on average\n",
-               steps.median.count, HumanDuration(steps.median.average_ns()));
+               WithThousands(steps.median.count), HumanDuration(steps.median.average_ns()));
   const StepGrowth growth = FindGrowth(compared, frames);
   AppendFormat(text, "change  {} per step\n", ChangesText(growth));
   if (growth.has_few_samples) AppendFormat(text, "most    {}\n", kFewSamples);

@@ -206,6 +206,18 @@ def strict_problems(binary, directory):
         yield "--strict writes something else"
 
 
+def full_disk_problems(binary, directory):
+    """What could not be written is an error, of a view and of what needs no capture."""
+    error = "xpu-report: standard output: write: No space left on device\n"
+    for arguments in (["--help"], ["--version"], ["--list-tables"],
+                      ["--folded", f"{directory}/scene.xpu"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([binary, *arguments], stdout=full, stderr=subprocess.PIPE,
+                                  text=True)
+        if done.returncode != 1 or error not in done.stderr:
+            yield f"{arguments[0]} to a full disk: status {done.returncode}, {done.stderr}"
+
+
 def header_problems(binary, directory):
     """No byte of the file's header may change unseen; all that follows it is read nevertheless."""
     whole = pathlib.Path(directory, "scene.xpu").read_bytes()
@@ -240,6 +252,7 @@ def main():
                 expected = path.read_text() if path.exists() else ""
                 problems += differences(path.name, expected, text)
         problems += strict_problems(binary, directory)
+        problems += full_disk_problems(binary, directory)
         problems += header_problems(binary, directory)
     problems += trace_problems(json.loads(outputs["chrome_trace.json"])["traceEvents"])
     for name, out in outputs.items():

@@ -64,9 +64,12 @@ class GpuCapture:
         return next((e for e in self.of("ledger") if e["name"] == name), None)
 
     def launch_counts(self):
-        """The summary's line about launches: seen, matched, pending, lost, failed, captured."""
-        text = " ".join(report(self.path).split())
-        match = LAUNCHES.search(text)
+        """The summary's line about launches: seen, matched, pending, lost, failed, captured. It is
+        left out where there are none."""
+        text = report(self.path)
+        if not re.search(r"^launches ", text, re.M):
+            return dict.fromkeys(LAUNCHES.groupindex, 0)
+        match = LAUNCHES.search(" ".join(text.split()))
         xpu_testing.expect(f"launches in the summary {text}", match is not None, True)
         return {name: int((number or "0").replace(",", ""))
                 for name, number in match.groupdict().items()}

@@ -322,7 +322,7 @@ def test_slow_steps():
             slow, median = slow + after, median + before
         expect("ns of a slow step", graph.run("flameGraph.tree.total[0]"), slow)
         expect("more than of a median one", graph.run("flameGraph.tree.growth[0]"), slow - median)
-        expect("what is compared", graph.text("compared").startswith("slow    128 of 1289 steps"),
+        expect("what is compared", graph.text("compared").startswith("slow    128 of 1,289 steps"),
                True)
         graph.picture("slow")
         browser.press("v")

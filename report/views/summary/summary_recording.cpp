@@ -148,7 +148,11 @@ void WriteSlices(const Analysis& analysis, SummaryText& text) {
                               ForCount(slices.size(), "{file|files}"), HumanBytes(bytes)));
 }
 
-void WriteLaunchCounts(const Correlation::Counts& counts, SummaryText& text) {
+// Silent about a program that only copies or sets memory.
+void WriteLaunchCounts(const Correlation::Counts& counts, uint64_t kernels, SummaryText& text) {
+  const bool has_launches =
+      counts.launches_seen + counts.launches_failed + counts.launches_captured > 0;
+  if (!has_launches && kernels + counts.kernels_without_launch == 0) return;
   std::string line =
       Format("{}: {} with their kernel, {} pending, {} lost", WithThousands(counts.launches_seen),
              WithThousands(counts.launches_matched), WithThousands(counts.launches_pending),
@@ -160,6 +164,8 @@ void WriteLaunchCounts(const Correlation::Counts& counts, SummaryText& text) {
     AppendFormat(line, ", {} captured into graphs", WithThousands(counts.launches_captured));
   }
   text.Paragraph("launches", line);
+  text.Line("kernels", Format("{}, {} without a launch", WithThousands(kernels),
+                              WithThousands(counts.kernels_without_launch)));
 }
 
 // Nodes of replays that were recorded as one: their number is the graphs', not the GPU's.
@@ -229,13 +235,10 @@ void WriteLaunches(const Analysis& analysis, SummaryText& text) {
   // Those of probes come last.
   const bool has_ids = !launches.empty() && launches.front().probe == 0;
   if (!has_ids && works.empty()) return;
-  WriteLaunchCounts(counts, text);
   const auto kernels = std::count_if(works.begin(), works.end(), [](const GpuWork& work) {
     return work.kind == WorkKind::kKernel;
   });
-  text.Line("kernels",
-            Format("{}, {} without a launch", WithThousands(static_cast<uint64_t>(kernels)),
-                   WithThousands(counts.kernels_without_launch)));
+  WriteLaunchCounts(counts, static_cast<uint64_t>(kernels), text);
   WriteMatches(counts, text);
   WriteHidden(analysis, text);
   size_t pairs = 0;
@@ -397,7 +400,7 @@ void WriteNameless(const Analysis& analysis, const NamelessFiles& nameless, Summ
   } else {
     const size_t samples = analysis.CpuSamples().size();
     text.Heading("Names missing on this machine",
-                 samples == 0
+                 nameless.samples == 0
                      ? ""
                      : Format(": innermost frames of {} of {} {}", WithThousands(nameless.samples),
                               WithThousands(samples), ForCount(samples, "{sample|samples}")));

@@ -41,7 +41,7 @@ std::string SeriesText(const Analysis& analysis, const StepSeries& series,
     durations.push_back(series.steps[i].end_ns - series.steps[i].begin_ns);
   }
   std::sort(durations.begin(), durations.end());
-  return Format("{} in process {}, {} in the median, 99 % at most {} ({}){}",
+  return Format("{} in process {}, median {}, 99th percentile {} ({}){}",
                 WithThousands(series.steps.size()), series.thread.pid,
                 HumanDuration(Percentile(durations, 50)), HumanDuration(Percentile(durations, 99)),
                 HowFound(series, definition), AheadText(analysis, series));

@@ -75,6 +75,7 @@ class Summary {
   void WriteProgram();
   void WriteProcesses();
   void WriteLosses();
+  std::string WhyNoGpuWork() const;
   void WriteNoGpu();
   void WriteGpus(const std::vector<GpuBusy>& busy);
   void WriteDeviceNumbers();
@@ -175,10 +176,13 @@ void Summary::WriteLosses() {
     const std::string rest = others == 0 ? "" : " (see the notes at the end)";
     return text_.Line("losses", "none" + rest, SummaryText::Tone::kGood);
   }
-  const auto kinds = [](size_t count) { return Counted(count, "kind", "kinds"); };
+  const auto reasons = [](size_t count) { return Counted(count, "reason", "reasons"); };
   std::string what;
-  if (lost > 0) what = kinds(lost) + " of events lost";
-  if (partial > 0) what += (lost > 0 ? ", " : "") + kinds(partial) + " incomplete";
+  if (lost > 0) what = "events lost for " + reasons(lost);
+  if (partial > 0) {
+    what += lost > 0 ? Format(", incomplete for {}", WithThousands(partial))
+                     : "events incomplete for " + reasons(partial);
+  }
   what += ": see Losses at the end";
   text_.Line("losses", what, lost > 0 ? SummaryText::Tone::kBad : SummaryText::Tone::kWarning);
 }
@@ -212,6 +216,23 @@ void Summary::WriteAllocators() {
   text_.Names("  by allocating stack: --flamegraph --mode memory -o peak.html");
 }
 
+// Why there is no GPU work. What the ledger counts may be all that there was.
+std::string Summary::WhyNoGpuWork() const {
+  bool is_missing = false;
+  bool is_unknown = false;
+  for (const LedgerEntry& entry : BuildLedger(analysis_)) {
+    const LossInfo* info = FindLoss(entry.name);
+    if (info == nullptr) continue;
+    is_missing = is_missing || info->kind == LossKind::kProcessNotReached ||
+                 info->kind == LossKind::kInjectDormant;
+    is_unknown = is_unknown || info->kind == LossKind::kInjectionUnknown;
+  }
+  if (is_missing) return "CUDA processes may not have been recorded, see Losses";
+  if (!model_.events.gpu_processes.empty()) return "CUDA was initialized, but no work was started";
+  return is_unknown ? "whether a process used CUDA is not known, see Notes"
+                    : "no recorded process initialized CUDA";
+}
+
 // Where the GPU was to be recorded and there is nothing of it.
 void Summary::WriteNoGpu() {
   const LoadedEvents& events = model_.events;
@@ -221,9 +242,7 @@ void Summary::WriteNoGpu() {
                info.launch_stacks == LaunchStackSource::kMarker;
       });
   if (!by_library || !analysis_.shown.filter_text.empty() || !analysis_.Launches().empty()) return;
-  text_.Line("GPU work", events.gpu_processes.empty()
-                             ? "none: no recorded process initialized CUDA"
-                             : "none: CUDA was initialized, but no work was started");
+  text_.Line("GPU work", "none: " + WhyNoGpuWork());
 }
 
 void Summary::WriteGpus(const std::vector<GpuBusy>& busy) {

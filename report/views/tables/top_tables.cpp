@@ -414,7 +414,8 @@ Status CheckSort(const TopOptions& options) {
                         "the beginning of a column's name is enough");
     }
   }
-  return UsageError(Format("--sort: no table has a column '{}'", options.sort));
+  return UsageError(Format("--sort: no table has a column '{}'", options.sort),
+                    "without --sort, the header of each table shows its columns");
 }
 
 }  // namespace

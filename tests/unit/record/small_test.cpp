@@ -211,9 +211,10 @@ TEST(Summary, OneLineAndOneForEachLoss) {
             "xpu-record: 2 events, 8 losses, a.xpu, 10 B\n"
             "xpu-record: sample_ring_full: 7 CPU samples dropped: the sample ring was full. Lower "
             "-F, or give xpu-record a free core.\n"
-            "xpu-record: inject_dormant: 1 CUDA process in which CUPTI could not be used. no "
-            "libcupti. xpu-record --check shows whether CUPTI is available; --yield-cupti records "
-            "launches without it.\n");
+            "xpu-record: inject_dormant: 1 CUDA process in which recording did not start, or "
+            "stopped early. no libcupti. Where CUPTI could not be used: xpu-record --check shows "
+            "whether it is available; --yield-cupti records launches without it. If xpu-record "
+            "could not keep up, give it a free core; do not stop it (SIGSTOP).\n");
 }
 
 // As xpu-report --strict tells them apart.

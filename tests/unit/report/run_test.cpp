@@ -264,6 +264,44 @@ TEST_F(RunTest, EveryViewOfACaptureWithoutSamples) {
   }
 }
 
+// Otherwise a misspelled name looks like a program without steps.
+TEST_F(RunTest, StepsThatNothingMatchesAreReported) {
+  test::ModelBuilder builder;
+  builder.Process(ProcessEventKind::kExisting, 1, 5, 5, "app");
+  GpuProcess& process = builder.events.gpu_processes.emplace_back();
+  process.time_ns = 1;
+  process.instance = {1};
+  process.pid = process.namespace_pid = 5;
+  const auto add = [&](uint64_t time_ns, NvtxKind kind) {
+    NvtxEvent& event = builder.events.nvtx_events.emplace_back();
+    event.time_ns = time_ns;
+    event.instance = {1};
+    event.tid = 5;
+    event.kind = kind;
+    event.text = builder.Text("step");
+  };
+  add(2, NvtxKind::kPush);
+  add(4, NvtxKind::kPop);
+  builder.End(9);
+  ASSERT_TRUE(builder.WriteCapture(directory_ / "capture.xpu").ok());
+  const auto notes = [&](const std::string& steps, const std::vector<uint32_t>& pids = {}) {
+    ReportOptions options;
+    options.captures = {directory_ / "capture.xpu"};
+    options.output = directory_ / "out";
+    options.steps = ParseStepDefinition(steps).value();
+    options.filter.step_text = steps;
+    options.filter.pids = pids;
+    ReportOutcome outcome;
+    EXPECT_TRUE(RunReport(options, outcome).ok());
+    return outcome.notes;
+  };
+  EXPECT_EQ(notes("auto"), "");
+  EXPECT_EQ(notes("nvtx::step"), "");
+  EXPECT_EQ(notes("nvtx:no such"), "no steps to show: none match --step 'nvtx:no such'\n");
+  EXPECT_EQ(notes("function:nosuch"), "no steps to show: none match --step function:nosuch\n");
+  EXPECT_EQ(notes("nvtx:nosuch", {5}), "no steps to show: none match --step nvtx:nosuch --pid 5\n");
+}
+
 TEST_F(RunTest, ACaptureCutInTheMiddleIsReportedWithItsLoss) {
   test::ModelBuilder builder;
   builder.Source(10);

@@ -374,6 +374,60 @@ TEST_F(HintsTest, AnIdleGpuIsReported) {
   EXPECT_EQ(LineOf(analysis, "GPU work"), "");
 }
 
+// What was not recorded may have used the GPU.
+TEST_F(HintsTest, ALossMayBeWhyThereIsNoGpuWork) {
+  struct Entry {
+    std::string_view name;
+    uint64_t count;
+  };
+  using Losses = std::vector<Entry>;
+  const auto line = [](const Losses& losses, bool initialized) {
+    test::ModelBuilder builder;
+    builder.events.recording_info.emplace_back().launch_stacks = LaunchStackSource::kInProcess;
+    if (initialized) builder.events.gpu_processes.emplace_back().instance = {1};
+    for (const auto& [name, count] : losses) builder.Lose(name, count);
+    Analysis analysis(builder.Build());
+    return LineOf(analysis, "GPU work");
+  };
+  const std::string_view unknown = "injection_unknown";
+  constexpr std::string_view kMissing =
+      "GPU work  none: CUDA processes may not have been recorded, see Losses";
+  EXPECT_EQ(line({{"process_not_reached", 1}, {unknown, 1}}, false), kMissing);
+  EXPECT_EQ(line({{"inject_dormant", 1}}, true), kMissing);
+  EXPECT_EQ(line({{unknown, 2}}, false),
+            "GPU work  none: whether a process used CUDA is not known, see Notes");
+  EXPECT_EQ(line({{unknown, 2}}, true),
+            "GPU work  none: CUDA was initialized, but no work was started");
+  EXPECT_EQ(line({{"sample_ring_full", 3}}, false),
+            "GPU work  none: no recorded process initialized CUDA");
+}
+
+TEST_F(HintsTest, ALineCountsTheReasonsOfLosses) {
+  const auto line = [](std::initializer_list<std::string_view> losses) {
+    test::ModelBuilder builder;
+    builder.events.recording_info.emplace_back();
+    builder.End(9);
+    for (const std::string_view loss : losses) builder.Lose(loss, 7);
+    Analysis analysis(builder.Build());
+    return LineOf(analysis, "losses");
+  };
+  EXPECT_EQ(line({}), "losses    none");
+  EXPECT_EQ(line({"sample_ring_full"}),
+            "losses    events lost for 1 reason: see Losses at the end");
+  EXPECT_EQ(line({"launch_ring_full", "process_outlived"}),
+            "losses    events incomplete for 2 reasons: see Losses at the end");
+  EXPECT_EQ(line({"sample_ring_full", "launch_ring_full"}),
+            "losses    events lost for 1 reason, incomplete for 1: see Losses at the end");
+}
+
+TEST_F(HintsTest, AProgramThatOnlyCopiesHasNoLaunches) {
+  Copy(kMs, kMs, 1, 3);
+  Analysis analysis(builder_.Build());
+  EXPECT_EQ(LineOf(analysis, "GPU memory operations"), "GPU memory operations: 1 ms");
+  EXPECT_EQ(LineOf(analysis, "launches"), "");
+  EXPECT_EQ(LineOf(analysis, "kernels"), "");
+}
+
 // The command is to show the same when it is pasted.
 TEST_F(HintsTest, CommandsHaveTheCapturesAndFiltersThatWereGiven) {
   Kernels(10, 10 * kMs, 100 * kMs);

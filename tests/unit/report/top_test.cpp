@@ -186,6 +186,8 @@ TEST(CheckTopOptions, UnknownTableOrColumnIsAnError) {
             "--sort: 'x' is not one of the columns Total (MB), Count, Avg "
             "(MB), Med (MB), Min (MB), Max (MB), StdDev (MB), Operation");
   EXPECT_EQ(problem("x", ""), "--table: unknown table 'x'");
+  EXPECT_EQ(CheckTopOptions({.table = "", .sort = "x"}, false).error().hint,
+            "without --sort, the header of each table shows its columns");
   EXPECT_EQ(problem("cuda_api_trace", "", true),
             "--table: cuda_api_trace has no totals to compare");
 }
