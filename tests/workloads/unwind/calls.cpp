@@ -142,6 +142,7 @@ void PrintPaths() {
   Expect("LeafPointer", "LeafPointer;RunPointer" XPU_BELOW_MAIN);
   Expect("LeafNoReturn", "LeafNoReturn;RunNoReturn;CatchNoReturn" XPU_BELOW_MAIN);
   Expect("[vdso]", "[vdso];clock_gettime;RunClock" XPU_BELOW_MAIN);
+  Expect("also", "clock_gettime" XPU_BELOW_MAIN);  // in unwind::Amount
   char path[16384] = "LeafDeep";
   for (int i = 0; i < kDeep; ++i) std::strcat(path, ";RunDeep");
   Expect("LeafDeep", std::strcat(path, XPU_BELOW_MAIN));
