@@ -90,17 +90,14 @@ namespace {
 using StepPlaces = std::pair<size_t, size_t>;
 StepPlaces LongestWithoutPause(const Model& model, const std::vector<Step>& steps,
                                const StepPlaces& places) {
-  const std::vector<Pause> pauses = FindPauses(model);
-  const std::vector<Pause> between = BetweenRecordings(model);
+  const Interruptions interruptions(model);
   StepPlaces longest = {places.first, places.first};
   StepPlaces now = longest;
   const auto length = [&](const StepPlaces& of) {
     return steps[of.second].end_ns - steps[of.first].begin_ns;
   };
   for (size_t i = places.first + 1; i <= places.second; ++i) {
-    const uint64_t from_ns = steps[i - 1].end_ns;
-    const uint64_t to_ns = steps[i].begin_ns;
-    if (PausedNs(pauses, from_ns, to_ns) + PausedNs(between, from_ns, to_ns) > 0) now = {i, i};
+    if (interruptions.Cut(steps[i - 1].end_ns, steps[i].begin_ns)) now = {i, i};
     now.second = i;
     if (length(now) > length(longest)) longest = now;
   }

@@ -13,7 +13,6 @@
 #include "format/base/text.h"
 #include "report/analysis/filter.h"
 #include "report/model/median.h"
-#include "report/model/recorded_time.h"
 #include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/gpu_busy.h"
@@ -142,10 +141,7 @@ class Sites {
 class Finder {
  public:
   explicit Finder(Analysis& analysis)
-      : analysis_(analysis),
-        facts_(FactsOf(analysis)),
-        pauses_(FindPauses(analysis.model)),
-        between_(BetweenRecordings(analysis.model)) {}
+      : analysis_(analysis), facts_(FactsOf(analysis)), interruptions_(analysis.model) {}
 
   std::vector<StepSeries> Detect() {
     return BestOfEach([this](const ThreadLaunches& thread) {
@@ -228,12 +224,10 @@ class Finder {
   // While the recording paused nobody knows how many began: one that seems to last from one window
   // of it to the next is none.
   void LeaveOutPaused(StepSeries& series) const {
-    if (pauses_.empty() && between_.empty()) return;
     std::erase_if(series.steps, [&](const Step& step) {
-      const uint64_t paused_ns = PausedNs(pauses_, step.begin_ns, step.end_ns) +
-                                 PausedNs(between_, step.begin_ns, step.end_ns);
-      if (paused_ns > 0 && step.is_regular && series.regular > 0) --series.regular;
-      return paused_ns > 0;
+      const bool is_cut = interruptions_.Cut(step.begin_ns, step.end_ns);
+      if (is_cut && step.is_regular && series.regular > 0) --series.regular;
+      return is_cut;
     });
   }
   // Their median counts: a loop of the start has few that take long; and how regular they are.
@@ -297,8 +291,7 @@ class Finder {
 
   Analysis& analysis_;
   const LaunchFacts facts_;
-  const std::vector<Pause> pauses_;
-  const std::vector<Pause> between_;
+  const Interruptions interruptions_;
 };
 
 void CountWarmUp(StepSeries& series) {

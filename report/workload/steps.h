@@ -14,6 +14,7 @@
 #include "format/base/result.h"
 #include "report/analysis/analysis.h"
 #include "report/analysis/call_paths.h"
+#include "report/model/recorded_time.h"
 
 namespace xpu {
 
@@ -45,6 +46,21 @@ struct StepSeries {
 // One for each process that has any, in order of pids. Filters choose processes; what a step of one
 // is, they do not change.
 std::vector<StepSeries> FindSteps(Analysis& analysis, const StepDefinition& definition);
+
+// When nothing was recorded: pauses, and the time from one recording to the next.
+class Interruptions {
+ public:
+  explicit Interruptions(const Model& model)
+      : pauses_(FindPauses(model)), between_(BetweenRecordings(model)) {}
+  // Whether a part of that time is.
+  bool Cut(uint64_t start_ns, uint64_t end_ns) const {
+    return PausedNs(pauses_, start_ns, end_ns) + PausedNs(between_, start_ns, end_ns) > 0;
+  }
+
+ private:
+  std::vector<Pause> pauses_;
+  std::vector<Pause> between_;
+};
 
 // What is detected may be a loop that nobody would call steps: most of them are alike at least.
 bool IsCredible(const StepSeries& series);

@@ -372,8 +372,7 @@ TEST_F(CriticalPathTest, AdviceIsOfStepsInTheMiddleWhereThereAreVeryMany) {
   };
   const std::string rest =
       ". If the kernel k took no time, steps would be 60 % shorter. What else decides how long "
-      "they "
-      "take: --table what_if";
+      "they take: --table what_if";
   EXPECT_EQ(hint_of(), "A step takes 9.9 us on average" + rest);
   EXPECT_EQ(hint_of(200), hint_of());
   EXPECT_EQ(hint_of(40),
