@@ -77,6 +77,7 @@ void UnreachedProcesses::CountSilentLibraries(EventSink& sink, const InjectionRe
 }
 
 // Images that have the library nevertheless, because the program loads it itself, are not counted.
+// One that was not examined and has it, by NVTX, inherited the variables: CUDA would find it too.
 void UnreachedProcesses::CountUnreachable(EventSink& sink, const InjectionReports& reports) {
   for (const auto& [pid, drivers] : drivers_) {
     const auto loader = loaders_.find(pid);
@@ -88,9 +89,11 @@ void UnreachedProcesses::CountUnreachable(EventSink& sink, const InjectionReport
     uint32_t left = drivers.images - std::min(drivers.images, accounted_for);
     const uint32_t unreachable = std::min(left, drivers.unreachable);
     left -= unreachable;
+    const uint32_t without_library = drivers.images - std::min(drivers.images, loads);
+    const uint32_t unknown = std::min({left, drivers.unknown, without_library});
     sink.losses().Add(LossKind::kProcessNotReached, unreachable, pid, {},
                       Format("process {} ({}): {}", pid, drivers.name, drivers.obstacle));
-    sink.losses().Add(LossKind::kInjectionUnknown, std::min(left, drivers.unknown), pid, {},
+    sink.losses().Add(LossKind::kInjectionUnknown, unknown, pid, {},
                       Format("process {} ({})", pid, drivers.name));
   }
 }

@@ -140,7 +140,7 @@ TEST_F(UnreachedProcessesTest, DriversThatWillNotFindTheLibrary) {
     Map(pid, "/usr/lib/libcuda.so.580.65.06", address);
   };
   Expect(&LookByAddress);
-  for (uint32_t pid = 1; pid <= 8; ++pid) Exec(pid);
+  for (uint32_t pid = 1; pid <= 10; ++pid) Exec(pid);
   map_driver(1, 1);  // all is well, and CUDA not used
   map_driver(2, 9);  // opened twice
   map_driver(2, 9);
@@ -156,13 +156,19 @@ TEST_F(UnreachedProcessesTest, DriversThatWillNotFindTheLibrary) {
   Map(7, kLibrary);  // only NVTX has loaded it
   map_driver(8, 0);
   Map(8, kLibrary);  // refused, and so reported already
-  Finish({.connected = {{3, 1}, {4, 1}, {7, 1}, {8, 1}},
+  map_driver(9, 0);
+  Map(9, kLibrary);  // only NVTX has loaded it
+  map_driver(10, 0);
+  Map(10, kLibrary);
+  Exec(10);
+  map_driver(10, 0);  // the second image, without it
+  Finish({.connected = {{3, 1}, {4, 1}, {7, 1}, {8, 1}, {9, 1}, {10, 1}},
           .refused = {{8, 1}},
           .started_cuda = {{3, 1}, {4, 1}}});
   EXPECT_EQ(sink_->losses().details(LossKind::kProcessNotReached).size(), 4u);
   EXPECT_EQ(Lost(LossKind::kProcessNotReached), 4u);  // 2, 3, 5, 7
   EXPECT_EQ(sink_->losses().details(LossKind::kInjectionUnknown),
-            std::vector<std::string>{"process 6 (program)"});
+            (std::vector<std::string>{"process 6 (program)", "process 10 (program)"}));
 }
 
 // It maps the library to time its marker.
