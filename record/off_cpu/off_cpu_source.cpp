@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cinttypes>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -21,6 +19,7 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/scheduler_times.h"
 #include "format/base/text.h"
 #include "record/base/clock.h"
 #include "record/kernel/bpf_support.h"
@@ -82,11 +81,7 @@ uint64_t EventsMissed(bpf_object* object) {
 
 // How often a thread has run; 0: the kernel does not count that.
 uint64_t RunCount(uint32_t pid, uint32_t tid) {
-  auto text = ReadFile(Format("/proc/{}/task/{}/schedstat", pid, tid));
-  uint64_t count = 0;
-  // The first two numbers are times.
-  if (text.ok()) std::sscanf(text->c_str(), "%*u %*u %" SCNu64, &count);
-  return count;
+  return ReadSchedulerTimes(Format("/proc/{}/task/{}", pid, tid)).runs;
 }
 
 // What was added to a sum. The kernel's programs change sums while they are read, so one may be

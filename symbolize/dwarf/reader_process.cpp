@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "format/base/own_program.h"
+#include "format/base/scheduler_times.h"
 #include "format/base/send_files.h"
 #include "format/base/text.h"
 #include "symbolize/dwarf/debug_reader.h"
@@ -21,6 +22,7 @@ namespace xpu::dwarf {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
 
 // A file of 150 MB takes a second at most when all its units are asked for. Slow disks may take
@@ -28,6 +30,8 @@ using std::chrono::steady_clock;
 constexpr milliseconds kLeastPatience{1500};
 constexpr uint64_t kBytesPerMillisecond = 32 << 10;
 constexpr milliseconds kMostPatience{120'000};
+// Of the patience: when an answer is due though the child has waited for a CPU most of the time.
+constexpr int kMostStretch = 8;
 // What is mapped, inflated, and indexed.
 constexpr uint64_t kLeastMemory = uint64_t{1} << 30;
 constexpr uint64_t kMemoryPerByte = 16;
@@ -96,24 +100,34 @@ bool ReaderProcess::Greet(const RegularFile& file, int alternate) {
 
 bool ReaderProcess::Greet(ReaderGreeting greeting, std::span<const int> fds) {
   greeting.becomes_user = ::geteuid() == 0 ? 1 : 0;
-  greeting.seconds = static_cast<uint32_t>((patience_.count() + 999) / 1000);
+  greeting.seconds = static_cast<uint32_t>((kMostStretch * patience_.count() + 999) / 1000);
   return SendWithFiles(socket_.get(), &greeting, sizeof(greeting), fds);
 }
 
-bool ReaderProcess::Wait(short events, Deadline deadline) {
+nanoseconds ReaderProcess::TimeQueued() const {
+  return nanoseconds(ReadSchedulerTimes(Format("/proc/{}", child_)).queued_ns);
+}
+
+ReaderProcess::Time ReaderProcess::Due() const {
+  const Time due = asked_ + patience_;
+  if (steady_clock::now() < due) return due;
+  return std::min(due + (TimeQueued() - queued_before_), asked_ + kMostStretch * patience_);
+}
+
+bool ReaderProcess::Wait(short events) {
   while (true) {
-    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
-    if (left.count() <= 0) return false;
+    // Looked at once more when it is due: this thread may have waited for a CPU, too.
+    const auto left = std::max(milliseconds(0), ceil<milliseconds>(Due() - steady_clock::now()));
     pollfd place{.fd = socket_.get(), .events = events, .revents = 0};
     const int ready = ::poll(&place, 1, static_cast<int>(left.count()));
     if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) return false;
+    if (ready == 0 ? left.count() == 0 : errno != EINTR) return false;
   }
 }
 
-bool ReaderProcess::Send(const void* bytes, size_t size, Deadline deadline) {
+bool ReaderProcess::Send(const void* bytes, size_t size) {
   for (const char* at = static_cast<const char*>(bytes); size > 0;) {
-    if (!Wait(POLLOUT, deadline)) return false;
+    if (!Wait(POLLOUT)) return false;
     const ssize_t n = ::send(socket_.get(), at, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (n <= 0) return false;
@@ -123,9 +137,9 @@ bool ReaderProcess::Send(const void* bytes, size_t size, Deadline deadline) {
   return true;
 }
 
-bool ReaderProcess::Receive(void* bytes, size_t size, Deadline deadline) {
+bool ReaderProcess::Receive(void* bytes, size_t size) {
   for (char* at = static_cast<char*>(bytes); size > 0;) {
-    if (!Wait(POLLIN, deadline)) return false;
+    if (!Wait(POLLIN)) return false;
     const ssize_t n = ::recv(socket_.get(), at, size, MSG_DONTWAIT);
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (n <= 0) return false;
@@ -138,21 +152,22 @@ bool ReaderProcess::Receive(void* bytes, size_t size, Deadline deadline) {
 const std::string* ReaderProcess::Ask(ReaderQuestion question,
                                       std::span<const uint64_t> addresses) {
   if (child_ < 0) return nullptr;
-  const Deadline deadline = steady_clock::now() + patience_;
+  asked_ = steady_clock::now();
+  queued_before_ = TimeQueued();
   const ReaderRequest request{.question = question,
                               .count = static_cast<uint32_t>(addresses.size())};
   ReaderReply reply;
-  const bool is_answered = Send(&request, sizeof(request), deadline) &&
-                           Send(addresses.data(), addresses.size_bytes(), deadline) &&
-                           Receive(&reply, sizeof(reply), deadline);
+  const bool is_answered = Send(&request, sizeof(request)) &&
+                           Send(addresses.data(), addresses.size_bytes()) &&
+                           Receive(&reply, sizeof(reply));
   if (is_answered && reply.bytes <= kMostReplyBytes) {
     auto bytes = std::make_unique<std::string>(reply.bytes, '\0');
-    if (Receive(bytes->data(), bytes->size(), deadline)) {
+    if (Receive(bytes->data(), bytes->size())) {
       return replies_.emplace_back(std::move(bytes)).get();
     }
   }
-  Fail(steady_clock::now() >= deadline ? Format("no answer within {} ms", patience_.count())
-                                       : std::string());
+  Fail(steady_clock::now() >= Due() ? Format("no answer within {} ms", patience_.count())
+                                    : std::string());
   return nullptr;
 }
 

@@ -47,7 +47,7 @@ class ReaderProcess final : public DebugSource {
   const std::string& failure() const override { return failure_; }
 
  private:
-  using Deadline = std::chrono::steady_clock::time_point;
+  using Time = std::chrono::steady_clock::time_point;
 
   explicit ReaderProcess(std::string name) : name_(std::move(name)) {}
   bool Spawn();
@@ -55,9 +55,14 @@ class ReaderProcess final : public DebugSource {
   bool Greet(ReaderGreeting greeting, std::span<const int> fds);
   // The reply; it stays as long as this. nullptr: there is none.
   const std::string* Ask(ReaderQuestion question, std::span<const uint64_t> addresses);
-  bool Send(const void* bytes, size_t size, Deadline deadline);
-  bool Receive(void* bytes, size_t size, Deadline deadline);
-  bool Wait(short events, Deadline deadline);
+  bool Send(const void* bytes, size_t size);
+  bool Receive(void* bytes, size_t size);
+  // False: no event until the answer was due.
+  bool Wait(short events);
+  // When the present answer has to be there. Later while the child waits for a CPU: it is that of
+  // others who keep the machine busy, and no fault of the file's.
+  Time Due() const;
+  std::chrono::nanoseconds TimeQueued() const;
   void Fail(std::string why);
   // Ends the child; how it ended.
   std::string End();
@@ -66,6 +71,8 @@ class ReaderProcess final : public DebugSource {
   UniqueFd socket_;
   pid_t child_ = -1;
   std::chrono::milliseconds patience_{};
+  Time asked_;
+  std::chrono::nanoseconds queued_before_{};
   std::vector<std::unique_ptr<std::string>> replies_;  // whose texts were given out
   std::string failure_;
 };

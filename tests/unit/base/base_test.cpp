@@ -1,14 +1,21 @@
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <ctime>
 #include <fstream>
+#include <functional>
+#include <thread>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "format/base/counted.h"
 #include "format/base/file.h"
 #include "format/base/handle.h"
 #include "format/base/result.h"
+#include "format/base/scheduler_times.h"
 #include "format/base/text.h"
 #include "format/base/time_namespace.h"
 
@@ -103,6 +110,32 @@ TEST(WriteAll, ReportsAFullDevice) {
   auto status = WriteAll(full.get(), "x", "capture.xpu");
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().message, "capture.xpu: write: No space left on device");
+}
+
+TEST(SchedulerTimes, ThreadsOnOneCpuWaitForEachOther) {
+  if (ReadSchedulerTimes("/proc/self").runs == 0) GTEST_SKIP() << "this kernel counts nothing";
+  std::array<SchedulerTimes, 2> times;
+  std::atomic<int> started = 0;
+  const auto spin = [&](SchedulerTimes& counted) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    ::sched_setaffinity(0, sizeof(one), &one);
+    ++started;
+    while (started < 2) std::this_thread::yield();
+    timespec used{};
+    do {
+      ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    } while (used.tv_sec == 0 && used.tv_nsec < 40'000'000);
+    counted = ReadSchedulerTimes("/proc/thread-self");
+  };
+  {
+    const std::jthread first(spin, std::ref(times[0]));
+    const std::jthread second(spin, std::ref(times[1]));
+  }
+  EXPECT_GE(times[0].run_ns, 30'000'000u);
+  EXPECT_GE(times[0].queued_ns + times[1].queued_ns, 20'000'000u);
+  EXPECT_EQ(ReadSchedulerTimes("/proc/self/nowhere").runs, 0u);
 }
 
 TEST(Counted, OneIsSingular) {
