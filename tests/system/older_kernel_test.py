@@ -29,6 +29,8 @@ CASES = ("record_cpu_test test_frames_are_innermost_first_kernel_then_user",
          "record_python_test test_launches_by_uprobe",
          "record_off_cpu_test test_waits_have_their_wakers",
          "record_off_cpu_test test_a_deadlock_shows_both_threads_and_their_locks")
+# Of the virtual machine; each has its share of the cases.
+CPUS = 2
 # Several times what it takes on a machine with other work; ends what hangs.
 LIMIT_S = 1700
 
@@ -67,12 +69,15 @@ def script():
     lines += [f"export XPU_TEST_PYTHON={record_python_test.PYTHON}",
               "export PYTHONDONTWRITEBYTECODE=1", f"cd {shlex.quote(str(ROOT))}", "uname -r",
               f"{shlex.quote(xpu_testing.recorder())} --check | grep -v ^ok"]
-    for case in CASES:
-        name, test = case.split()
-        lines.append(f"{sys.executable} tests/system/{name}.py {test} > /tmp/output 2>&1 && "
-                     f"echo 'CASE ok {case}' || {{ echo 'CASE failed {case}'; cut -c1-2000 "
-                     "/tmp/output; }")
-    return "\n".join(lines) + "\n"
+    for cpu in range(CPUS):
+        lines.append("(")
+        for case in CASES[cpu::CPUS]:
+            name, test = case.split()
+            lines.append(f"{sys.executable} tests/system/{name}.py {test} > /tmp/output{cpu} 2>&1 && "
+                         f"echo \"CASE ok {case} ($SECONDS s)\" || {{ echo 'CASE failed {case}'; "
+                         f"cut -c1-2000 /tmp/output{cpu}; }}")
+        lines.append(") &")
+    return "\n".join(lines) + "\nwait\n"
 
 
 def initrd(kernel, directory):
@@ -106,7 +111,7 @@ def run_under(kernel, directory):
         [image] = kernel.glob("boot/vmlinuz-*")
         try:
             result = subprocess.run(
-                ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max,cx16=off", "-smp", "2",
+                ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max,cx16=off", "-smp", str(CPUS),
                  "-m", "3G", "-object", "memory-backend-memfd,id=memory,size=3G,share=on", "-numa",
                  "node,memdev=memory", "-chardev", f"socket,id=host,path={socket}", "-device",
                  "vhost-user-fs-pci,chardev=host,tag=host", "-nic", "none", "-nographic",
@@ -132,9 +137,8 @@ def test_recordings_under_older_kernels():
     for kernel in kernels:
         with Workspace() as work:
             output = run_under(kernel, work.path)
-        results = {case: state for state, case in
-                   (line.strip().split(" ", 2)[1:] for line in output.splitlines()
-                    if line.startswith("CASE "))}
+        results = {f"{name} {test}": state for state, name, test in
+                   (line.split()[1:4] for line in output.splitlines() if line.startswith("CASE "))}
         expect(f"under {kernel.name}: {output[-6000:]}", results, dict.fromkeys(CASES, "ok"))
         lines = [line for line in output.splitlines() if line.startswith(("missing", "absent"))]
         expect(f"what --check does not find under {kernel.name} ({output[-3000:]})",

@@ -13,8 +13,8 @@ from xpu_testing import (PATIENCE_S, Capture, Workspace, expect, expect_in, find
                          report, require_recording, run_report, workload)
 
 ROTATE = ["--rotate-size", "1M"]
-# 2 to 4 bytes each in the capture: four parts and more.
-LAUNCHES = 1_400_000
+# 2 to 4 bytes each in the capture: three parts and more.
+LAUNCHES = 1_000_000
 
 
 def parts(work, pattern="c.*.xpu"):
@@ -106,7 +106,7 @@ def check_part(path, number, is_last, is_whole):
     expect("goes on", goes_on in summary, not is_last)
     expect("begins in earlier ones", "it began in an earlier part" in summary, number > 1)
     expect_in("device", "XPU simulated GPU", summary)
-    if is_last:  # it may be as short as can be
+    if number != 2:  # the last one may be as short as can be; one of the others shows it for all
         return
     expect_in("calls have names", "cudaStreamSynchronize", summary)
     dump = subprocess.run([find("report/xpu-report"), "--dump", path], check=True,

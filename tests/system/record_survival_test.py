@@ -1,7 +1,7 @@
 """xpu-record and the programs that it records, killed at random moments: the program lives on or its end is
 reported, what was flushed is read, and what is missing is at the end.
 
-XPU_TEST_TRIES is how often each of them is killed (default 6).
+XPU_TEST_TRIES is how often each of them is killed (default 4).
 """
 
 import json
@@ -15,7 +15,7 @@ import xpu_testing
 from simulated_gpu import simulated
 from xpu_testing import PATIENCE_S, Capture, Workspace, expect, report, require_recording, workload
 
-TRIES = int(os.environ.get("XPU_TEST_TRIES", "6"))
+TRIES = int(os.environ.get("XPU_TEST_TRIES", "4"))
 PROGRAM = "empty_launches"
 LAUNCHES = 30000
 SEED = 9
