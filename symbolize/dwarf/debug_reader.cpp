@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "format/base/file.h"
@@ -123,13 +124,20 @@ std::string Answer(FileSource* source, const ReaderRequest& request,
   return Encode(source == nullptr ? FrameLists(addresses.size()) : source->FramesAt(addresses));
 }
 
-int AnswerAll(FileSource* source, unsigned seconds, bool reads_texts) {
+// The other process ends this one when it takes too long; without it, a signal does. 0: no limits.
+void LimitTime(unsigned cpu_seconds, unsigned seconds) {
+  const itimerval of_cpu{.it_interval = {}, .it_value = {static_cast<time_t>(cpu_seconds), 0}};
+  ::setitimer(ITIMER_PROF, &of_cpu, nullptr);
+  ::alarm(seconds);
+}
+
+int AnswerAll(FileSource* source, const ReaderGreeting& greeting) {
+  const bool reads_texts = greeting.reads_texts != 0;
   ReaderRequest request;
   while (true) {
-    // The other process ends this one when it takes too long; without it, the alarm does.
-    ::alarm(0);
+    LimitTime(0, 0);
     if (!ReadExactly(kSocket, &request, sizeof(request))) return 0;
-    ::alarm(seconds + 1);
+    LimitTime(greeting.cpu_seconds + 1, greeting.seconds + 1);
     if (request.count > kMostAddresses) return 1;
     if ((request.question == ReaderQuestion::kText) != reads_texts) return 1;
     std::vector<uint64_t> addresses(request.count);
@@ -161,14 +169,14 @@ int RunDebugReader() {
   const bool reads_texts = greeted.greeting.reads_texts != 0;
   if (reads_texts && !EnterRoot(greeted.files[0])) return 3;
   if (!ConfineReader(greeted.greeting).empty()) return 2;
-  ::alarm(greeted.greeting.seconds + 1);
-  if (reads_texts) return AnswerAll(nullptr, greeted.greeting.seconds, true);
+  LimitTime(greeted.greeting.cpu_seconds + 1, greeted.greeting.seconds + 1);
+  if (reads_texts) return AnswerAll(nullptr, greeted.greeting);
   auto file = Open(std::move(greeted.files[0]), "file");
   auto alternate = Open(std::move(greeted.files[1]), "alternate file");
   if (alternate == nullptr) alternate = DwarfFile::Empty();
   std::unique_ptr<FileSource> source;
   if (file != nullptr) source = std::make_unique<FileSource>(std::move(file), std::move(alternate));
-  return AnswerAll(source.get(), greeted.greeting.seconds, false);
+  return AnswerAll(source.get(), greeted.greeting);
 }
 
 }  // namespace xpu

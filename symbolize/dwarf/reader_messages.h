@@ -22,10 +22,10 @@ struct ReaderGreeting {
   uint32_t becomes_user = 0;
   uint32_t user = 0;
   uint32_t group = 0;
-  uint32_t seconds = 0;  // for each answer
+  uint32_t seconds = 0;      // for each answer
+  uint32_t cpu_seconds = 0;  // of a CPU, likewise
   // The file is the root directory of a process, below which texts are read, not debug information.
   uint32_t reads_texts = 0;
-  uint32_t reserved = 0;
   uint64_t memory_bytes = 0;
 };
 

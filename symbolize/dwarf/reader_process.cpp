@@ -100,7 +100,8 @@ bool ReaderProcess::Greet(const RegularFile& file, int alternate) {
 
 bool ReaderProcess::Greet(ReaderGreeting greeting, std::span<const int> fds) {
   greeting.becomes_user = ::geteuid() == 0 ? 1 : 0;
-  greeting.seconds = static_cast<uint32_t>((kMostStretch * patience_.count() + 999) / 1000);
+  greeting.cpu_seconds = static_cast<uint32_t>((patience_.count() + 999) / 1000);
+  greeting.seconds = kMostStretch * greeting.cpu_seconds;
   return SendWithFiles(socket_.get(), &greeting, sizeof(greeting), fds);
 }
 
