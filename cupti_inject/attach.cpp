@@ -66,12 +66,16 @@ class Area {
       Refuse(why);
       return -1;
     }
+    g_process.peer_plus_1.store(ends[0] + 1);
+    g_process.offered_plus_1.store(ends[1] + 1);
     request_.socket.store(ends[1]);
     const bool taken =
         Move(wire::AttachState::kLoading, wire::AttachState::kOffered) && WaitUntilTaken();
+    g_process.offered_plus_1.store(0);
     close(ends[1]);
     if (taken) return ends[0];
     Move(wire::AttachState::kOffered, wire::AttachState::kWithdrawn);
+    g_process.peer_plus_1.store(0);
     close(ends[0]);
     return -1;
   }
@@ -157,8 +161,6 @@ void RecordAttached(Injection& self, const WakeDescriptor& peer, const char* cup
 }
 
 void RunSession(Injection& self, int connection, uint64_t session, const char* cupti_library) {
-  HandleForks();
-  g_process.peer_plus_1.store(connection + 1);
   WakeDescriptor peer;
   peer.Hold(connection);
   if (!ShakeHands(connection, self.instance, kHandshakePatienceNs, &self.mapped)) {
@@ -192,6 +194,7 @@ void Attach(wire::AttachRequest* request) {
     if (self == nullptr) {
       return area.Refuse(wire::kAttachIsTaken);
     }
+    HandleForks();
     connection = area.Offer();
   }
   if (connection < 0) return GiveUpSession();

@@ -11,6 +11,8 @@
 namespace xpu::inject {
 namespace {
 
+constexpr uint32_t kMostBuffersThatWait = 256;  // 64 MiB
+
 void WakeIdleFlusher(Injection& self) {
   if (self.flusher_idle.load(std::memory_order_seq_cst)) self.flusher_wake.Notify();
 }
@@ -262,8 +264,11 @@ void OnBufferCompleted(void* context, uint32_t stream_id, uint8_t* buffer, size_
   const int saved_errno = errno;
   self.ring.Count(wire::kCounterBuffersCompleted);
   if (!self.ring.closed()) {
-    const bool inside_call = IsInsideCall(self, t_thread);
-    self.drain.Drain(buffer, valid_size, !inside_call);
+    // While a recorder is slow, not more than some memory waits for it; what is too much is
+    // counted.
+    const bool may_wait =
+        self.pool.outstanding() < kMostBuffersThatWait && !IsInsideCall(self, t_thread);
+    self.drain.Drain(buffer, valid_size, may_wait);
     size_t dropped = 0;
     const bool is_known =
         self.cupti.get_dropped(context, stream_id, &dropped) == cupti::kSuccess && dropped > 0;

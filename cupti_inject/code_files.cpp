@@ -6,6 +6,7 @@
 #include <link.h>
 #include <sys/mman.h>
 
+#include "cupti_inject/loaded_files.h"
 #include "cupti_inject/wire_stacks.h"
 #include "cupti_inject/zeroed_memory.h"
 
@@ -214,7 +215,7 @@ void CodeFiles::Refresh() {
   first_seen_ = false;
   complete_ = true;
   range_count_ = 0;
-  if (dl_iterate_phdr(&VisitFile, this) != 0) return;  // nothing new
+  if (ForEachLoadedFile(&VisitFile, this) != 0) return;  // nothing new
   if (seen_subs_ != subs_) ++generation_;
   Sort(ranges_, range_count_);
   // Before any launch that was made with this list is reported.

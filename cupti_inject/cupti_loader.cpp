@@ -9,6 +9,7 @@
 #include "cupti_inject/cuda_driver.h"
 #include "cupti_inject/cupti_places.h"
 #include "cupti_inject/cupti_versions.h"
+#include "cupti_inject/loaded_files.h"
 
 namespace xpu::inject {
 namespace {
@@ -58,7 +59,7 @@ void NotePackages(const char* path) {
   added[length] = '\0';
 }
 
-// Of dl_iterate_phdr.
+// Of ForEachLoadedFile.
 int NoteMapped(dl_phdr_info* info, size_t /*size*/, void* result) {
   auto* mapped = static_cast<Mapped*>(result);
   const size_t bytes = std::strlen(info->dlpi_name) + 1;
@@ -142,7 +143,7 @@ void* FindAndOpen(const char* chosen, uint32_t driver_version, LoadedCupti* cupt
                   size_t reason_size) {
   Mapped mapped{};
   g_packages.count = 0;
-  dl_iterate_phdr(&NoteMapped, &mapped);
+  ForEachLoadedFile(&NoteMapped, &mapped);
   if (mapped.cupti[0] != '\0') {
     if (void* handle = Open(mapped.cupti, RTLD_NOLOAD)) {
       if (chosen != nullptr && std::strcmp(chosen, mapped.cupti) != 0) {

@@ -82,7 +82,8 @@ class Flusher {
       if (looks && wait_ns > kLookForEndNs) wait_ns = kLookForEndNs;
       self_.flusher_wake.Wait(ticket, wait_ns);
     }
-    return abandoned_ ? wire::State::kAbandoned : wire::State::kFinished;
+    const bool is_abandoned = abandoned_ || self_.is_taken_over.load(std::memory_order_acquire);
+    return is_abandoned ? wire::State::kAbandoned : wire::State::kFinished;
   }
 
   // Nothing new comes but what the gate leaves out, of kinds that are still on; what runs yet may

@@ -59,6 +59,7 @@ struct Process {
   // Our end of the connection with a recorder that has attached, plus 1. All of this begins as
   // zeros: it takes no room in the library's file.
   std::atomic<int> peer_plus_1{0};
+  std::atomic<int> offered_plus_1{0};  // the other one, until the recorder has it
   // The thread that was seen to replay CUDA graphs, in all sessions: see LeaveCupti.
   std::atomic<uint32_t> graph_thread{0};  // 0: none; kSeveralThreads
   std::atomic<bool> keeps_cupti{false};   // for good
@@ -83,6 +84,8 @@ struct Injection {        // NOLINT(clang-analyzer-optin.performance.Padding): o
   // its way when its session ended is of no other.
   std::atomic<uintptr_t> mark{0};
   std::atomic<Leaving> leaving{Leaving::kNot};
+  // By another recorder, from one that read nothing: what is missing is a loss of that one.
+  std::atomic<bool> is_taken_over{false};
   Signal left;
 
   RingProducer ring;

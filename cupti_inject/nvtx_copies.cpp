@@ -1,5 +1,6 @@
 #include "cupti_inject/nvtx_copies.h"
 
+#include "cupti_inject/loaded_files.h"
 #include "cupti_inject/loaded_symbols.h"
 
 namespace xpu::inject {
@@ -7,7 +8,7 @@ namespace {
 
 constexpr char kFunction[] = "nvtxRangePushA";
 
-// Of dl_iterate_phdr.
+// Of ForEachLoadedFile.
 int CountOne(dl_phdr_info* info, size_t /*size*/, void* count) {
   LoadedSymbols symbols;
   if (symbols.Find(*info) && symbols.AddressOf(kFunction) != 0) ++*static_cast<uint32_t*>(count);
@@ -18,7 +19,7 @@ int CountOne(dl_phdr_info* info, size_t /*size*/, void* count) {
 
 uint32_t CountNvtxLibraries() {
   uint32_t count = 0;
-  dl_iterate_phdr(&CountOne, &count);
+  ForEachLoadedFile(&CountOne, &count);
   return count;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "cupti_inject/loaded_files.h"
 #include "cupti_inject/torch_allocator.h"
 
 namespace xpu::inject {
@@ -33,11 +34,14 @@ uint64_t RandomNumber() {
 // recorder may attach to it. Locks may be held in its copy and memory be in use: it is left as it
 // is, and g_injection made new.
 void OnForkedChild() {
+  ReturnToLoadedFilesInChild();
   Deactivate(g_injection);
   g_process.nvtx.active.store(false, std::memory_order_relaxed);
-  const int peer_plus_1 = g_process.peer_plus_1.exchange(0);
-  if (peer_plus_1 > 0)
-    close(peer_plus_1 - 1);  // else the recorder would not see the end of the program
+  // Else neither the recorder nor the program would see the other one's end.
+  for (std::atomic<int>* end_plus_1 : {&g_process.peer_plus_1, &g_process.offered_plus_1}) {
+    const int plus_1 = end_plus_1->exchange(0);
+    if (plus_1 > 0) close(plus_1 - 1);
+  }
   g_process.presence.Reset();
   g_process.has_session.store(false);
   g_process.connection.store(Connection::kNone);  // where CUDA is not initialized yet, it may be
@@ -79,6 +83,7 @@ bool CloseSilentRing(uint32_t heartbeat) {
   bool closed = false;
   WithConnectedSession([&](Injection& self) {
     if (!self.ring.closed() && self.ring.heartbeat() != heartbeat) return;
+    self.is_taken_over.store(true);
     self.mapped.header->closed.store(1);
     self.flusher_wake.Notify();
     closed = true;
@@ -159,7 +164,7 @@ void GiveUpSession() { g_process.has_session.store(false, std::memory_order_rele
 
 void HandleForks() {
   if (g_process.has_fork_handler) return;
-  pthread_atfork(nullptr, nullptr, &OnForkedChild);
+  pthread_atfork([] { KeepFromLoadedFiles(); }, &ReturnToLoadedFiles, &OnForkedChild);
   g_process.has_fork_handler = true;
 }
 

@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include "cupti_inject/loaded_files.h"
 #include "cupti_inject/loaded_symbols.h"
 #include "cupti_inject/setup.h"
 
@@ -245,9 +246,9 @@ void FollowTorchAllocator(Injection& self) {
   if ((self.settings & wire::kSettingMemory) == 0) return;
   TorchSlot& torch = g_process.torch;
   SlotSearch search;
-  dl_iterate_phdr(&VisitToFind, &search);
+  ForEachLoadedFile(&VisitToFind, &search);
   if (search.is_unchanged) return;
-  if (search.slot != nullptr) dl_iterate_phdr(&VisitToHook, &search);
+  if (search.slot != nullptr) ForEachLoadedFile(&VisitToHook, &search);
   torch.place = search.is_hooked ? search.slot : nullptr;
   torch.adds = search.adds;
   torch.subs = search.subs;
@@ -260,7 +261,7 @@ void FollowTorchAllocator(Injection& self) {
 
 void LeaveTorchAllocator() {
   if (g_process.torch.place == nullptr) return;
-  dl_iterate_phdr(&VisitToLeave, nullptr);
+  ForEachLoadedFile(&VisitToLeave, nullptr);
   g_process.torch.place = nullptr;
 }
 
