@@ -15,6 +15,7 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -100,7 +101,11 @@ class Attacher {
  public:
   Attacher(const AttachTarget& target, const std::function<bool()>& ends,
            const AttachObserver& observe)
-      : target_(target), ends_(ends), observe_(observe), memory_(target.pid), code_(target.pid) {}
+      : target_(target.process ? target : Choose(target, target.pid)),
+        ends_(ends),
+        observe_(observe),
+        memory_(target.pid),
+        code_(target.pid) {}
 
   Result<Attached> Run();
 
@@ -130,7 +135,7 @@ class Attacher {
     if (observe_) observe_(stage);
   }
 
-  const AttachTarget& target_;
+  const AttachTarget target_;
   const std::function<bool()>& ends_;
   const AttachObserver& observe_;
   ProcessMemory memory_;
@@ -142,7 +147,6 @@ class Attacher {
   uint64_t area_bytes_ = 0;
   std::map<std::string, int> reasons_;
   uint64_t other_tracer_since_ns_ = 0;
-  bool seccomp_is_checked_ = false;
   Attached result_;
 };
 
@@ -171,6 +175,7 @@ Status Attacher::FindFunctions() {
 }
 
 Status Attacher::Prepare() {
+  if (!*target_.process) return Gone();
   XPU_RETURN_IF_ERROR(CheckRights());
   XPU_RETURN_IF_ERROR(code_.Refresh());
   auto status = ReadFile(Format("/proc/{}/status", target_.pid));
@@ -303,6 +308,10 @@ std::optional<Status> Attacher::TryOnThisThread(const ThreadToBorrow& candidate)
     if (now_ns - other_tracer_since_ns_ < kOtherTracerNs) return std::nullopt;
     return SeizeError(seized.error());
   }
+  // While the process is there, its number and those of its threads are not another's.
+  const bool is_of_process =
+      ::access(Format("/proc/{}/task/{}", target_.pid, candidate.tid).c_str(), F_OK) == 0;
+  if (HasEnded() || !is_of_process) return std::nullopt;
   // It may have started one since it was looked at.
   if (candidate.disturbance < Disturbance::kHasChild && HasChild(target_.pid, candidate.tid)) {
     NoteReason("it starts processes");
@@ -321,7 +330,6 @@ std::optional<Status> Attacher::TryOnThisThread(const ThreadToBorrow& candidate)
     return std::nullopt;
   }
   Observe(AttachStage::kStopped);
-  if (!std::exchange(seccomp_is_checked_, true)) XPU_RETURN_IF_ERROR(CheckSeccomp(*seized));
   ThreadRegisters before;
   if (!seized->ReadRegisters(before.general) || !seized->ReadVectors(before.vectors) ||
       !seized->ReadSignalMask(before.signal_mask)) {
@@ -339,6 +347,8 @@ std::optional<Status> Attacher::TryOnThisThread(const ThreadToBorrow& candidate)
     NoteReason(unsuitable.why);
     return std::nullopt;
   }
+  // Each thread may have filters of its own.
+  XPU_RETURN_IF_ERROR(CheckSeccomp(*seized));
   std::optional<Status> done = Borrow(*seized, before);
   result_.held_ns = MonotonicNs() - begin_ns;
   result_.tid = candidate.tid;
@@ -347,6 +357,8 @@ std::optional<Status> Attacher::TryOnThisThread(const ThreadToBorrow& candidate)
 }
 
 bool Attacher::HasEnded() const {
+  pollfd process{.fd = target_.process->get(), .events = POLLIN, .revents = 0};
+  if (::poll(&process, 1, 0) != 0) return true;
   auto status = ReadFile(Format("/proc/{}/status", target_.pid));
   return !status.ok() || StatusField(*status, "State").starts_with("Z");
 }
@@ -417,8 +429,6 @@ Status Attacher::Refusal() {
 }
 
 Result<UniqueFd> Attacher::TakeConnection() {
-  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, target_.pid, 0)));
-  if (!process) return Gone();
   const uint64_t deadline_ns = MonotonicNs() + kLoadNs;
   wire::AttachState state = ReadState();
   for (; state == wire::AttachState::kLoading; state = ReadState()) {
@@ -436,7 +446,7 @@ Result<UniqueFd> Attacher::TakeConnection() {
   if (!memory_.Read(area_ + offsetof(wire::AttachRequest, socket), &theirs, sizeof(theirs))) {
     return Gone();
   }
-  UniqueFd ours(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), theirs, 0)));
+  UniqueFd ours(static_cast<int>(::syscall(SYS_pidfd_getfd, target_.process->get(), theirs, 0)));
   if (!ours) return SystemError("pidfd_getfd", errno, "attaching needs Linux 5.6");
   int domain = 0;
   socklen_t size = sizeof(domain);
@@ -469,6 +479,13 @@ Result<Attached> Attacher::LoadAndConnect() {
 }
 
 }  // namespace
+
+AttachTarget Choose(AttachTarget target, pid_t pid) {
+  target.pid = pid;
+  const int process = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  target.process = std::make_shared<const UniqueFd>(process);
+  return target;
+}
 
 Result<Attached> Attach(const AttachTarget& target, const std::function<bool()>& ends,
                         const AttachObserver& observe) {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include <sys/types.h>
@@ -22,10 +23,16 @@ namespace xpu {
 
 struct AttachTarget {
   pid_t pid = 0;
+  // Its pidfd, of when it was chosen (Choose): the number may become another process's until it is
+  // its turn. None: Attach opens it.
+  std::shared_ptr<const UniqueFd> process = {};
   std::string library;  // the file of the injected library
   uint64_t session = 0;
   std::string cupti_library;  // an absolute path; empty: the library searches
 };
+
+// The target as the process with that number now.
+AttachTarget Choose(AttachTarget target, pid_t pid);
 
 struct Attached {
   UniqueFd connection;      // to the library, which begins its handshake (wire.h)

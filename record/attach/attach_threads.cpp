@@ -33,8 +33,9 @@ void AttachThreads::Request(AttachTarget target) {
 
 std::vector<AttachThreads::Finished> AttachThreads::TakeFinished() {
   uint64_t count = 0;
-  if (event_ && ::read(event_.get(), &count, sizeof(count)) < 0) return {};
+  const bool has_news = !event_ || ::read(event_.get(), &count, sizeof(count)) >= 0;
   const std::lock_guard lock(mutex_);
+  if (!has_news && !threads_.empty()) return {};
   if (threads_.empty()) {
     for (AttachTarget& target : wanted_) {
       Result<Attached> failed = Error{ErrorKind::kSystem, "no thread could be started",

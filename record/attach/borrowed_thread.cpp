@@ -14,6 +14,9 @@ namespace {
 constexpr uint64_t kCallNs = 5'000'000'000;  // mmap or pthread_create, on a machine with other work
 constexpr uint64_t kFinishNs = 2'000'000'000;
 constexpr uint64_t kAllSignals = UINT64_MAX;
+// By it the C library changes the user in all threads (SIGSETXID), and waits for each. A thread
+// that is created inherits the mask: it would keep that waiting while the library is loaded.
+constexpr uint64_t kAllButSetUser = kAllSignals & ~(uint64_t{1} << (33 - 1));
 constexpr uint64_t kRestorerCallAt = 9;  // the instruction after its syscall
 constexpr uint64_t kMapAlignment = 4096;
 
@@ -29,10 +32,11 @@ bool BorrowedThread::Prepare() {
 
 // The order matters: at each point the thread can go on alone. With the registers of the call it
 // executes the call and returns through the frame, which has its signal mask too.
-bool BorrowedThread::BeginCall(uint64_t function, const std::vector<uint64_t>& arguments) {
+bool BorrowedThread::BeginCall(uint64_t function, const std::vector<uint64_t>& arguments,
+                               uint64_t blocked_signals) {
   if (!thread_.WriteRegisters(RegistersForCall(before_, frame_, function, arguments))) return false;
   at_return_ = false;
-  return thread_.WriteSignalMask(kAllSignals);
+  return thread_.WriteSignalMask(blocked_signals);
 }
 
 bool BorrowedThread::RunUntilReturn(long wanted_call, uint64_t* result) {
@@ -46,7 +50,9 @@ bool BorrowedThread::RunUntilReturn(long wanted_call, uint64_t* result) {
     if (last_stop_ != TracedThread::Stop::kSystemCall) return false;
     user_regs_struct now;
     if (!thread_.ReadRegisters(now)) return false;
-    if (now.orig_rax == SYS_rt_sigreturn && now.rip == functions_.restorer + kRestorerCallAt) {
+    // A signal handler returns the same way, but not from our frame.
+    if (now.orig_rax == SYS_rt_sigreturn && now.rip == functions_.restorer + kRestorerCallAt &&
+        now.rsp == frame_.return_slot + sizeof(uint64_t)) {
       at_return_ = true;
       return true;
     }
@@ -60,8 +66,10 @@ bool BorrowedThread::RunUntilReturn(long wanted_call, uint64_t* result) {
 
 uint64_t BorrowedThread::Map(uint64_t bytes) {
   uint64_t address = 0;
-  const bool returned = BeginCall(functions_.mmap, {0, bytes, PROT_READ | PROT_WRITE | PROT_EXEC,
-                                                    MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX, 0}) &&
+  const bool returned = BeginCall(functions_.mmap,
+                                  {0, bytes, PROT_READ | PROT_WRITE | PROT_EXEC,
+                                   MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX, 0},
+                                  kAllSignals) &&
                         (Observe(AttachStage::kInFirstCall), RunUntilReturn(SYS_mmap, &address));
   const bool is_error = static_cast<int64_t>(address) < 0 && static_cast<int64_t>(address) > -4096;
   return returned && !is_error && address % kMapAlignment == 0 ? address : 0;
@@ -69,7 +77,7 @@ uint64_t BorrowedThread::Map(uint64_t bytes) {
 
 bool BorrowedThread::CallAndRelease(uint64_t function, const std::vector<uint64_t>& arguments) {
   uint64_t unused = 0;
-  if (!at_return_ || !BeginCall(function, arguments)) return false;
+  if (!at_return_ || !BeginCall(function, arguments, kAllButSetUser)) return false;
   Observe(AttachStage::kInSecondCall);
   if (KeepsTime()) RunUntilReturn(-1, &unused);
   Release();

@@ -33,7 +33,8 @@ class BorrowedThread {
   TracedThread::Stop last_stop() const { return last_stop_; }
 
  private:
-  bool BeginCall(uint64_t function, const std::vector<uint64_t>& arguments);
+  bool BeginCall(uint64_t function, const std::vector<uint64_t>& arguments,
+                 uint64_t blocked_signals);
   // Until it is about to return; `result`: of the first system call with that number.
   bool RunUntilReturn(long wanted_call, uint64_t* result);
   bool KeepsTime() const { return InterruptedCallOf(before_.general) == InterruptedCall::kGoOn; }

@@ -170,6 +170,9 @@ Result<TargetFunctions> TargetCode::FindFunctions() const {
   const ElfImage& image = file.image();
   if (image.machine() != EM_X86_64) return NoGlibc();
   const uint64_t bytes = libc->end_address - libc->start_address;
+  // The program says what it maps, and how much: a sparse file may have terabytes.
+  constexpr uint64_t kMostBytes = uint64_t{64} << 20;
+  if (bytes > kMostBytes) return NoGlibc();
   const auto link = LinkAddressOfCodeMapping(image.segments(), libc->file_offset, bytes);
   if (!link) return NoGlibc();
   const uint64_t bias = libc->start_address - *link;

@@ -48,6 +48,17 @@ void AttachedProcesses::Forget(uint32_t pid) {
   wanted_.erase(pid);
 }
 
+// The kernel's records of both may have come at once.
+void AttachedProcesses::OnEnd(uint32_t pid) {
+  if (wanted_.contains(pid) && !reached_.contains(pid)) ended_.push_back(pid);
+  Forget(pid);
+}
+
+void AttachedProcesses::CountEnded(EventSink& sink, uint32_t pid) {
+  sink.losses().Add(LossKind::kInjectionUnknown, 1, pid, {},
+                    Format("process {}: it ended before it could be attached to", pid));
+}
+
 void AttachedProcesses::Resume() {
   is_paused_ = false;
   for (const auto& [pid, known] : known_) {
@@ -58,10 +69,8 @@ void AttachedProcesses::Resume() {
 void AttachedProcesses::RequestWanted() {
   // A library that is about to leave must be out of the process first.
   std::erase_if(wanted_, [&](uint32_t pid) {
-    AttachTarget target = what_;
-    target.pid = static_cast<pid_t>(pid);
-    if (server_.HasAdopted(target.pid)) return false;
-    threads_.Request(std::move(target));
+    if (server_.HasAdopted(static_cast<pid_t>(pid))) return false;
+    threads_.Request(Choose(what_, static_cast<pid_t>(pid)));
     ++under_way_;
     return true;
   });
@@ -69,6 +78,7 @@ void AttachedProcesses::RequestWanted() {
 
 void AttachedProcesses::Update(EventSink& sink) {
   RequestWanted();
+  for (const uint32_t pid : std::exchange(ended_, {})) CountEnded(sink, pid);
   for (AttachThreads::Finished& finished : threads_.TakeFinished()) {
     --under_way_;
     const auto pid = static_cast<uint32_t>(finished.pid);
@@ -87,10 +97,7 @@ void AttachedProcesses::Update(EventSink& sink) {
       const auto known = known_.find(pid);
       const bool has_failed = known != known_.end() && known->second.has_failed;
       Forget(pid);
-      if (!reached_.contains(pid) && !has_failed) {
-        sink.losses().Add(LossKind::kInjectionUnknown, 1, pid, {},
-                          Format("process {}: it ended before it could be attached to", pid));
-      }
+      if (!reached_.contains(pid) && !has_failed) CountEnded(sink, pid);
       continue;
     }
     sink.losses().Add(LossKind::kProcessNotReached, 1, pid, {},

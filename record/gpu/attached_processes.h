@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "record/attach/attach_threads.h"
 #include "record/gpu/inject_server.h"
@@ -30,7 +31,7 @@ class AttachedProcesses : public ProcessListener {
 
   void OnExec(uint32_t pid) override { Forget(pid); }
   void OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) override;
-  void OnEnd(uint32_t pid) override { Forget(pid); }
+  void OnEnd(uint32_t pid) override;
 
   // A window ends: processes that load the driver now are attached to at the next one.
   void Pause() { is_paused_ = true; }
@@ -50,6 +51,7 @@ class AttachedProcesses : public ProcessListener {
  private:
   void Forget(uint32_t pid);
   void RequestWanted();
+  static void CountEnded(EventSink& sink, uint32_t pid);
 
   const ProcessTable& processes_;
   InjectServer& server_;
@@ -62,6 +64,7 @@ class AttachedProcesses : public ProcessListener {
   std::map<uint32_t, Known> known_;  // processes that have the driver
   std::set<uint32_t> wanted_;        // of them, not asked for yet
   std::set<uint32_t> reached_;       // attached to once, be it that they have ended since
+  std::vector<uint32_t> ended_;      // wanted ones, to be counted
   bool is_paused_ = false;
   uint32_t under_way_ = 0;
   std::string failures_;

@@ -98,8 +98,10 @@ void GpuPeer::Drain(EventSink& sink) {
     state_ = state;
     changed_ = true;
     if (state == wire::State::kAbandoned) {
-      detail_ = Format("it stopped recording: xpu-record read nothing for {} s",
-                       kRecorderPatienceNs / 1'000'000'000);
+      detail_ = Format(
+          "it stopped recording: xpu-record read nothing for {} s, or for a second while "
+          "another one attached",
+          kRecorderPatienceNs / 1'000'000'000);
     }
   }
   if (changed_) WriteProcess(sink);
@@ -110,7 +112,8 @@ void GpuPeer::Finish(EventSink& sink, End end) {
   peer_.ring.Close();
   stacks_.EndProcess();
   Drain(sink);
-  while (HasEnded() && peer_.ring.SkipTornMessage()) {
+  const uint64_t reserved_until = peer_.ring.End();
+  while (HasEnded() && peer_.ring.SkipTornMessage(reserved_until)) {
     has_torn_message_ = true;
     Drain(sink);
   }

@@ -149,7 +149,14 @@ InjectArrivals InjectServer::Accept(uint64_t now_ns, const Objection& objection)
   for (size_t i = 0; i < kMaxAtOnce; ++i) {
     UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection) break;
-    if (pending_.size() == kMaxPending) pending_.erase(pending_.begin());
+    if (pending_.size() >= kMaxPending) {
+      // Anybody may connect, as often as he likes; those that were adopted stay.
+      const auto oldest = std::find_if(pending_.begin(), pending_.end(), [](const Pending& other) {
+        return other.attached_pid == 0;
+      });
+      if (oldest == pending_.end()) break;
+      pending_.erase(oldest);
+    }
     Listen(connection.get());
     pending_.push_back({.connection = std::move(connection), .since_ns = now_ns});
   }
@@ -158,7 +165,12 @@ InjectArrivals InjectServer::Accept(uint64_t now_ns, const Objection& objection)
     return !IsThere(welcomed) || (!may_stay && now_ns - welcomed.since_ns > kPatienceNs);
   });
   std::erase_if(pending_, [&](Pending& pending) {
-    return Answer(pending, objection, arrivals) || now_ns - pending.since_ns > kPatienceNs;
+    if (Answer(pending, objection, arrivals)) return true;
+    if (now_ns - pending.since_ns <= kPatienceNs) return false;
+    if (pending.attached_pid != 0) {
+      arrivals.refusals.push_back({pending.attached_pid, "the library in it does not answer"});
+    }
+    return true;
   });
   return arrivals;
 }

@@ -124,13 +124,12 @@ bool RingReader::TakeOne(uint64_t head, const Visit& visit) {
   return true;
 }
 
-bool RingReader::HasTornMessage() const {
-  return fault_.empty() && header_->head.load(std::memory_order_acquire) != tail_;
-}
+bool RingReader::HasTornMessage() const { return fault_.empty() && End() != tail_; }
 
-bool RingReader::SkipTornMessage() {
-  const uint64_t head = header_->head.load(std::memory_order_acquire);
+bool RingReader::SkipTornMessage(uint64_t end) {
+  const uint64_t head = End();
   if (!fault_.empty() || head == tail_ || head - tail_ > capacity_) return false;
+  if (end - tail_ > capacity_ || end == tail_) return false;
   const auto* shared =
       reinterpret_cast<const wire::MessageHeader*>(data_ + (tail_ & (capacity_ - 1)));
   const uint32_t word = shared->size_and_state.load(std::memory_order_acquire);

@@ -46,8 +46,10 @@ class RingReader {
   // True if space was reserved for a message that never became ready: its thread died.
   bool HasTornMessage() const;
   // Steps over that message, so that what other threads sent after it can be read. False if there
-  // is none, or its thread died before it wrote the size.
-  bool SkipTornMessage();
+  // is none before `end`, or its thread died before it wrote the size.
+  bool SkipTornMessage(uint64_t end);
+  // Where what is reserved ends now. A child of the program has the same memory, and may go on.
+  uint64_t End() const { return header_->head.load(std::memory_order_acquire); }
   // Why the ring is not read any more; empty if it is valid.
   const std::string& fault() const { return fault_; }
 

@@ -131,6 +131,12 @@ Result<OutputParts::Opened> OutputParts::OpenNext() {
   return Opened{file.TakeFd(), file.name()};
 }
 
+void OutputParts::TakeBack() {
+  directory_->Remove(written_.back());
+  written_.pop_back();
+  --part_;
+}
+
 void OutputParts::Discard() {
   if (only_) only_->Discard();
   for (const NamedFile& file : written_) directory_->Remove(file);

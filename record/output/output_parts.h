@@ -37,6 +37,9 @@ class OutputParts {
   };
   // Opens the next file, and first removes the oldest part if there would be too many.
   Result<Opened> OpenNext();
+  // Called if nothing can be written to the last opened part, a second or later one: removes it.
+  // The recording goes on in the one before, which would soon be the oldest.
+  void TakeBack();
   // The number of the last opened part, from 1; 0 without rotation.
   uint32_t part() const { return part_; }
 

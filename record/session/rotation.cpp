@@ -71,9 +71,11 @@ bool Rotation::IsDue(const EventSink& sink) {
 void Rotation::BeginNext(EventSink& sink) {
   OutputQueue* const queue = queue_;
   auto opened = parts_.OpenNext();
+  const bool was_opened = opened.ok();
   auto ended = opened.ok() ? sink.BeginPart(OutputTo(*std::move(opened)), parts_.part())
                            : Result<CaptureWriter>(std::move(opened).error());
   if (!ended.ok()) {
+    if (was_opened) parts_.TakeBack();
     queue_ = queue;
     next_bytes_ = sink.bytes_written() + options_.output.rotate_bytes;
     if (std::exchange(complained_, true)) return;

@@ -9,9 +9,10 @@ import time
 
 from attaching import Steps, attach
 from gpu_attach_test import SLOWLY, check_window
-from gpu_capture import LAUNCHES
+from gpu_capture import LAUNCHES, GpuCapture
 from gpu_programs import prepare, program
-from xpu_testing import PATIENCE_S, Workspace, expect, expect_in, main, recorder, report, skip
+from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, main, program_of, recorder, report,
+                         skip)
 
 STEPS = [program("endless_steps"), *SLOWLY]
 
@@ -116,6 +117,19 @@ def test_a_recorder_that_is_stopped_for_a_while():
         process.send_signal(signal.SIGINT)
         finish(process)
         check_left(work, steps)
+
+
+def test_a_stopped_recorder_and_another_one():
+    """The other one gets the program; what the first one lacks then is a loss of it."""
+    with Workspace() as work, Steps(work, [recorder(), "-q", "-o", work.path / "c.xpu", "--",
+                                           *STEPS]) as steps:
+        os.kill(steps.pid, signal.SIGSTOP)
+        result = work.record("-p", str(program_of(steps.pid, STEPS[0])), "-d", "300ms",
+                             output="other.xpu")
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        os.kill(steps.pid, signal.SIGCONT)
+        check_window(GpuCapture(work.path / "other.xpu"), steps.end(), 30)
+        expect("losses", work.capture("c.xpu").losses().get("inject_dormant"), 1)
 
 
 def test_a_stopped_recorder_that_is_killed():

@@ -37,6 +37,11 @@ TEST(AttachSeccomp, ForbiddenCallIsNamed) {
   EXPECT_EQ(ForbiddenCall(FilterWithout(SYS_mmap, SECCOMP_RET_TRAP)), "mmap");
   EXPECT_EQ(ForbiddenCall(FilterWithout(SYS_mmap, SECCOMP_RET_LOG)), "");
   EXPECT_EQ(ForbiddenCall(FilterWithout(SYS_swapon, SECCOMP_RET_KILL_PROCESS)), "");
+  EXPECT_EQ(ForbiddenCall(FilterWithout(SYS_tgkill, SECCOMP_RET_KILL_PROCESS)), "tgkill");
+  // Which may fail, but not end the program.
+  EXPECT_EQ(ForbiddenCall(FilterWithout(SYS_process_vm_readv, SECCOMP_RET_ERRNO | EPERM)), "");
+  EXPECT_EQ(ForbiddenCall(FilterWithout(SYS_process_vm_readv, SECCOMP_RET_KILL_PROCESS)),
+            "process_vm_readv");
   // glibc then uses clone.
   EXPECT_EQ(ForbiddenCall(FilterWithout(SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS)), "");
   EXPECT_EQ(ForbiddenCall(FilterWithout(SYS_clone3, SECCOMP_RET_ERRNO | EPERM)), "clone3");

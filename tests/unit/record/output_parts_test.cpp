@@ -98,6 +98,21 @@ TEST_F(OutputPartsTest, TheOldestAreRemoved) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
+TEST_F(OutputPartsTest, OneThatCannotBeWrittenToDoesNotReplaceAnother) {
+  auto parts = Prepare(2);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(parts->OpenNext().ok());
+  for (int i = 0; i < 3; ++i) {  // as long as the disk is full
+    ASSERT_TRUE(parts->OpenNext().ok());
+    parts->TakeBack();
+  }
+  EXPECT_EQ(Files(), Names{"c.0003.xpu"});
+  EXPECT_EQ(parts->part(), 3u);
+  ASSERT_TRUE(parts->OpenNext().ok());
+  EXPECT_EQ(Files(), (Names{"c.0003.xpu", "c.0004.xpu"}));
+  EXPECT_EQ(parts->Text(), Path("c.0003.xpu") + " to " + Path("c.0004.xpu") +
+                               " (2 older parts removed by --rotate-keep, not a loss)");
+}
+
 TEST_F(OutputPartsTest, ReplacedPartsAreNotRemoved) {
   auto parts = Prepare(2);
   ASSERT_TRUE(parts->OpenNext().ok());

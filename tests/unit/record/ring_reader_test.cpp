@@ -163,18 +163,18 @@ TEST(RingReader, WhatFollowsATornMessageIsRead) {
   const uint64_t torn = ring->header().head.fetch_add(64);
   ASSERT_TRUE(producer.Send(wire::MessageKind::kClockPair, wire::ClockPairMessage{}));
   EXPECT_TRUE(DrainAll(*ring).empty());
-  EXPECT_FALSE(ring->SkipTornMessage());  // its producer died before it wrote the size
+  EXPECT_FALSE(ring->SkipTornMessage(ring->End()));  // its producer died before it wrote the size
   Forge(*ring, torn, 64);
   EXPECT_TRUE(DrainAll(*ring).empty());
-  EXPECT_TRUE(ring->SkipTornMessage());
+  EXPECT_TRUE(ring->SkipTornMessage(ring->End()));
   EXPECT_EQ(DrainAll(*ring).size(), 1u);
-  EXPECT_FALSE(ring->SkipTornMessage());
+  EXPECT_FALSE(ring->SkipTornMessage(ring->End()));
   EXPECT_FALSE(ring->HasTornMessage());
   for (const uint32_t size : {4u, 12u, 72u, wire::kMaxMessageBytes + 8, 0x7fffffffu}) {
     auto forged = RingReader::Create(kSmall);
     forged->header().head = 64;
     Forge(*forged, 0, size);
-    EXPECT_FALSE(forged->SkipTornMessage()) << size;
+    EXPECT_FALSE(forged->SkipTornMessage(forged->End())) << size;
   }
 }
 
