@@ -167,6 +167,7 @@ Result<UniqueFd> CreateOrReplace(const std::string& path) {
   constexpr int kMostTries = 3;
   for (int tries = 1;; ++tries) {
     XPU_ASSIGN_OR_RETURN(const OutputLocation place, FindOutputLocation(path, kOperation));
+    if (place.name.empty() && !place.entry) return Failed(path, kOperation, EISDIR);
     if (place.entry && !MayBeMeant(place)) {
       return Error{
           ErrorKind::kPermission,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -117,15 +118,34 @@ class PartFilter {
     return IsOfDevice(sample.gpu) &&
            IsDuring(clock.ToMonotonic(sample.start_ns), clock.ToMonotonic(sample.end_ns));
   }
-  // As far as it is known of one: which kernels are wanted decides the rest.
+  // As far as it is known of one: which kernels are wanted decides the rest (CodeSamples). Its time
+  // is when CUPTI counted what was sampled until then.
   bool Wants(const GpuSample& sample) const {
     const uint32_t pid = PidOf(analysis_, sample.instance);
-    return IsDuring(sample.time_ns, sample.time_ns) && Allows(options_.pids, pid) &&
+    return Allows(options_.pids, pid) &&
            IsOfJob(analysis_.processes.At(pid, sample.time_ns), pid, sample.time_ns);
   }
   bool Wants(const NvtxRange& range) const {
     return IsDuring(range.start_ns, range.end_ns) && IsOf(OwnerOf(analysis_, range)) &&
            IsInside(range);
+  }
+
+  // Of options that choose processes or threads, whatever the others leave of them.
+  std::optional<std::set<uint32_t>> ChosenProcesses() const {
+    if (options_.pids.empty() && options_.tids.empty() && options_.comms.empty() &&
+        options_.ranks.empty() && options_.hosts.empty() && options_.containers.empty()) {
+      return std::nullopt;
+    }
+    std::set<uint32_t> pids;
+    const auto add = [&](const auto& list) {
+      for (const auto& event : list) {
+        if (!pids.contains(event.pid) && IsOf(OwnerOf(analysis_, event))) pids.insert(event.pid);
+      }
+    };
+    add(analysis_.correlation.launches);
+    add(analysis_.model.events.cpu_samples);
+    add(analysis_.model.events.off_cpu_waits);
+    return pids;
   }
 
   // The time between the wanted ranges, of whichever thread.
@@ -420,6 +440,7 @@ Result<Selection> SelectPart(const FilterOptions& options, const Analysis& analy
     shown.from_ns = AddSaturated(start_ns, options.time.begin_ns);
     shown.to_ns = AddSaturated(start_ns, options.time.end_ns);
   }
+  shown.pids = filter.ChosenProcesses();
   WorkChoice(filter, analysis, shown).Select();
   if (nvtx) shown.outside = filter.BetweenRanges();
   shown.launches = wanted(analysis.correlation.launches);

@@ -114,6 +114,11 @@ Status CheckOutputName(const ReportOptions& options) {
   if (name.ends_with(".gz")) name.remove_suffix(3);
   const std::string_view own = options.view->file_name_end;
   const bool is_text = own.empty();
+  if (options.task == Task::kView && options.view->write_to != nullptr &&
+      options.output.ends_with(".gz")) {
+    return Error{ErrorKind::kUsage, Format("{}: this view does not compress", options.output),
+                 Format("-o {}, and gzip it afterwards", name)};
+  }
   const bool is_any = options.view->write_to != nullptr || (!is_text && name.ends_with(own));
   if (options.task != Task::kView || is_any) return Ok();
   for (const std::string_view other :
@@ -207,7 +212,8 @@ Status Select(const ReportOptions& options, Analysis& analysis) {
 // Of what `analysis` shows leaves the slow steps; the result shows the median ones.
 Result<std::unique_ptr<Analysis>> SelectSlowSteps(const ReportOptions& options, Analysis& analysis,
                                                   SlowSteps& steps) {
-  XPU_ASSIGN_OR_RETURN(steps, FindSlowSteps(FindSteps(analysis, options.steps)));
+  XPU_ASSIGN_OR_RETURN(
+      steps, FindSlowSteps(ShownSteps(FindSteps(analysis, options.steps), {}, analysis.shown)));
   auto median = std::make_unique<Analysis>(analysis);
   SelectSteps(steps.slow.series, analysis);
   SelectSteps(steps.median.series, *median);
@@ -231,7 +237,8 @@ Result<std::unique_ptr<Analysis>> LoadOther(const ReportOptions& options,
 Result<DiffCapture> Compared(const ReportOptions& options, Analysis& analysis) {
   DiffCapture capture{.analysis = &analysis};
   if (!options.top.per_step) return capture;
-  capture.steps = FindSteps(analysis, options.steps);
+  capture.steps =
+      ShownSteps(FindSteps(analysis, options.steps), options.step_range, analysis.shown);
   for (StepSeries& series : capture.steps) {
     series.steps.erase(series.steps.begin(),
                        series.steps.begin() + static_cast<ptrdiff_t>(series.warm_up));

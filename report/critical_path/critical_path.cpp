@@ -125,7 +125,7 @@ CriticalWindow FindCriticalSteps(const Analysis& analysis, const std::vector<Ste
   const Selection& shown = analysis.shown;
   while (first <= last && steps[first].begin_ns < shown.from_ns) ++first;
   while (last > first && steps[last].end_ns > shown.to_ns) --last;
-  if (first > last) return {};
+  if (first > last || steps[last].end_ns > shown.to_ns) return {};
   uint64_t all_steps_ns = 0;
   for (size_t i = first; i <= last; ++i) {
     all_steps_ns = AddSaturated(all_steps_ns, steps[i].end_ns - steps[i].begin_ns);
@@ -146,6 +146,10 @@ CriticalPath::CriticalPath(Analysis& analysis, CallPaths& paths, const CriticalW
   FindSegments();
 }
 
+bool CriticalPath::IsWanted(uint32_t pid) const {
+  return !analysis_.shown.pids || analysis_.shown.pids->contains(pid);
+}
+
 // The first thread of the process that launches most; the thread that does, if that has no lane.
 std::optional<uint32_t> CriticalPath::ChooseLane() const {
   std::map<ProcessId, size_t> calls;
@@ -153,7 +157,7 @@ std::optional<uint32_t> CriticalPath::ChooseLane() const {
   for (const Launch& launch : analysis_.correlation.launches) {
     const Owner owner = xpu::OwnerOf(analysis_, launch);
     const std::optional<uint32_t> lane = graph_.LaneOf(owner.process, owner.tid);
-    if (!lane) continue;
+    if (!lane || !IsWanted(owner.pid)) continue;
     ++calls[owner.process];
     ++lane_calls[*lane];
   }
@@ -171,7 +175,7 @@ std::optional<uint32_t> CriticalPath::ChooseLane() const {
   uint64_t most_ns = 0;
   for (uint32_t lane = 0; lane < graph_.lanes().size(); ++lane) {
     const ThreadLane& of = graph_.lanes()[lane];
-    if (of.nodes.empty() || of.owner.pid != of.owner.tid) continue;
+    if (of.nodes.empty() || of.owner.pid != of.owner.tid || !IsWanted(of.owner.pid)) continue;
     const uint64_t ns =
         graph_.graph().TimeOf(of.nodes.back()) - graph_.graph().TimeOf(of.nodes.front());
     if (!longest || ns > most_ns) longest = lane;

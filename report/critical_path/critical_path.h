@@ -99,6 +99,7 @@ class CriticalPath {
     std::vector<CodeShare> code;
   };
   void ChooseWindow();
+  bool IsWanted(uint32_t pid) const;
   std::optional<uint32_t> ChooseLane() const;
   void FindSegments();
   PathId PathAt(uint32_t node);

@@ -123,13 +123,9 @@ std::vector<Pause> BetweenRecordings(const Model& model) {
 }
 
 uint64_t PausedNs(const std::vector<Pause>& pauses, uint64_t start_ns, uint64_t end_ns) {
-  auto pause = std::upper_bound(pauses.begin(), pauses.end(), start_ns,
-                                [](uint64_t time, const Pause& one) { return time < one.end_ns; });
   uint64_t paused_ns = 0;
-  for (; pause != pauses.end() && pause->start_ns < end_ns; ++pause) {
-    const uint64_t from_ns = std::max(pause->start_ns, start_ns);
-    paused_ns += std::max(std::min(pause->end_ns, end_ns), from_ns) - from_ns;
-  }
+  ForEachPause(pauses, start_ns, end_ns,
+               [&](uint64_t from_ns, uint64_t to_ns) { paused_ns += to_ns - from_ns; });
   return paused_ns;
 }
 

@@ -1,6 +1,7 @@
 // When a recording ran: how long, without its pauses, and which part of it is here.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -45,6 +46,17 @@ struct Pause {
 std::vector<Pause> FindPauses(const Model& model);
 // When no recording ran, of several that were made one after the other. In order.
 std::vector<Pause> BetweenRecordings(const Model& model);
+// Calls visit(start_ns, end_ns) for the part of each pause that lies between two times.
+template <typename Visit>
+void ForEachPause(const std::vector<Pause>& pauses, uint64_t start_ns, uint64_t end_ns,
+                  Visit visit) {
+  auto pause = std::upper_bound(pauses.begin(), pauses.end(), start_ns,
+                                [](uint64_t time, const Pause& one) { return time < one.end_ns; });
+  for (; pause != pauses.end() && pause->start_ns < end_ns; ++pause) {
+    const uint64_t from_ns = std::max(pause->start_ns, start_ns);
+    visit(from_ns, std::max(from_ns, std::min(pause->end_ns, end_ns)));
+  }
+}
 // How long of that time was paused.
 uint64_t PausedNs(const std::vector<Pause>& pauses, uint64_t start_ns, uint64_t end_ns);
 // What a total of a recording by windows (xpu-record --every) is multiplied by to estimate that of

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <numeric>
+#include <set>
 
 #include "report/model/saturated.h"
 
@@ -121,6 +122,7 @@ CodeSamples::CodeSamples(Analysis& analysis, bool with_lines)
     : analysis_(analysis),
       code_(std::make_unique<GpuCode>(analysis.model, analysis.symbolizer.finder().reading())) {
   AddSamples();
+  if (!analysis.shown.filter_text.empty()) LeaveKernelsShown();
   if (with_lines) AddLines();
   for (uint32_t i = 0; i < functions_.size(); ++i) {
     const SampledFunction& function = functions_[i];
@@ -163,6 +165,21 @@ void CodeSamples::AddSamples() {
   std::stable_sort(
       functions_.begin(), functions_.end(),
       [](const SampledFunction& a, const SampledFunction& b) { return a.samples > b.samples; });
+}
+
+// A sample names a kernel and not the launch: of one that runs within the part that is shown, all
+// samples count.
+void CodeSamples::LeaveKernelsShown() {
+  std::set<Key> shown;
+  const auto& kernels = analysis_.model.events.kernels;
+  for (const GpuWork& work : analysis_.Work()) {
+    if (work.kind != WorkKind::kKernel) continue;
+    shown.insert({work.instance.value, kernels.Get<&Kernel::context_id>(work.index),
+                  analysis_.model.Text(kernels.Get<&Kernel::name>(work.index))});
+  }
+  std::erase_if(functions_, [&](const SampledFunction& function) {
+    return !shown.contains({function.instance.value, function.context_id, function.kernel});
+  });
 }
 
 void CodeSamples::AddLines() {

@@ -89,6 +89,7 @@ class CodeSamples {
  private:
   using Key = std::tuple<uint64_t, uint32_t, std::string_view>;  // instance, context, name
 
+  void LeaveKernelsShown();
   void AddSamples();
   void AddLines();
   void AddKernelTimes();

@@ -209,13 +209,16 @@ std::vector<ThreadStates> FindThreadStates(const Analysis& analysis) {
     add(thread.runnable_ns, times.runnable_ns);
   }
   for (const OffCpuSum& sum : analysis.OffCpuSums()) {
+    if (sum.state == OffCpuState::kRunning) continue;
     ThreadStates& thread = of(OwnerOf(analysis, sum));
     const uint64_t ready_ns = std::min(sum.ready_duration, sum.duration);
-    if (sum.state == OffCpuState::kRunning) {
-      add(thread.running_ns, sum.duration);
-    } else {
-      add(IsWait(sum.state) ? thread.waiting_ns : thread.runnable_ns, sum.duration - ready_ns);
-      add(thread.runnable_ns, ready_ns);
+    add(IsWait(sum.state) ? thread.waiting_ns : thread.runnable_ns, sum.duration - ready_ns);
+    add(thread.runnable_ns, ready_ns);
+  }
+  const bool has_off_cpu = !threads.empty() || !analysis.OffCpuSums().empty();
+  if (has_off_cpu) {
+    for (const RunningTime& running : FindRunningTimes(analysis)) {
+      add(of(running.owner).running_ns, running.total_ns);
     }
   }
   std::vector<ThreadStates> rows;

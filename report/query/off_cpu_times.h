@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "format/events.h"
 #include "report/analysis/analysis.h"
+#include "report/model/recorded_time.h"
 
 namespace xpu {
 
@@ -36,7 +38,19 @@ inline OffCpuTimes TimesOf(const OffCpuWait& wait, uint64_t from_ns = 0,
 
 // Of the part that is shown.
 inline OffCpuTimes TimesOf(const Analysis& analysis, const OffCpuWait& wait) {
-  return TimesOf(wait, analysis.shown.from_ns, analysis.shown.to_ns);
+  const Selection& shown = analysis.shown;
+  OffCpuTimes times = TimesOf(wait, shown.from_ns, shown.to_ns);
+  const auto own = shown.outside_of_process.find(wait.pid);
+  const std::vector<Pause>& outside =
+      own == shown.outside_of_process.end() ? shown.outside_of_others : own->second;
+  // It may last longer than a step that is shown.
+  ForEachPause(outside, wait.start_ns, wait.end_ns, [&](uint64_t start_ns, uint64_t end_ns) {
+    const OffCpuTimes part =
+        TimesOf(wait, std::max(start_ns, shown.from_ns), std::min(end_ns, shown.to_ns));
+    times.blocked_ns -= part.blocked_ns;
+    times.runnable_ns -= part.runnable_ns;
+  });
+  return times;
 }
 
 }  // namespace xpu

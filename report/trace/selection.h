@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,11 @@ struct Selection {
   // By GPU the time outside the steps of the processes that use it; in order. Ranks are in other
   // steps at other times.
   std::map<uint32_t, std::vector<Pause>> outside_of_gpu;
+  // The same by process, and for those without steps of their own.
+  std::map<uint32_t, std::vector<Pause>> outside_of_process;
+  std::vector<Pause> outside_of_others;
+  // Of a filter that chooses processes or threads: those that it wants something of.
+  std::optional<std::set<uint32_t>> pids;
   std::map<uint32_t, WorkAround> around;  // by GPU, of a filter with a time range:
   uint64_t from_ns = 0;                   // where it begins, CLOCK_MONOTONIC
   uint64_t to_ns = UINT64_MAX;            // where it ends

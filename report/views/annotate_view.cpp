@@ -162,7 +162,10 @@ void WriteAnnotation(Analysis& analysis, const std::string& wanted, KernelNames 
     has_any = true;
     annotation.Write(function);
   }
-  if (samples.empty()) {
+  if (samples.empty() && !analysis.shown.filter_text.empty()) {
+    AppendFormat(notes, "no kernels with samples of GPU code match {}\n",
+                 analysis.shown.filter_text);
+  } else if (samples.empty()) {
     notes +=
         "the capture has no samples of GPU code\n  hint: xpu-record --gpu-samples takes them\n";
   } else if (!has_any) {

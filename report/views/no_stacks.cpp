@@ -8,6 +8,21 @@
 namespace xpu {
 namespace {
 
+// Whether the capture has what the mode shows, be it that a filter leaves it out.
+bool HasAny(const LoadedEvents& events, MergeMode mode) {
+  switch (mode) {
+    case MergeMode::kCpu:
+      return !events.cpu_samples.empty();
+    case MergeMode::kProbe:
+      return !events.probe_hits.empty();
+    case MergeMode::kOff:
+    case MergeMode::kWall:
+      return !events.off_cpu_waits.empty() || !events.off_cpu_sums.empty();
+    default:
+      return true;
+  }
+}
+
 // Why GPU work is missing from the view.
 std::string_view WithoutGpuTimes(const Model& model, bool has_work) {
   if (has_work) return "the GPU records have no times";
@@ -34,8 +49,9 @@ std::string EventsWithoutSamples(const Analysis& analysis) {
 }  // namespace
 
 std::string WhyNoStacks(const Analysis& analysis, MergeMode mode) {
-  if (!analysis.shown.filter_text.empty())
+  if (!analysis.shown.filter_text.empty() && HasAny(analysis.model.events, mode)) {
     return Format("no stacks to show: none match {}\n", analysis.shown.filter_text);
+  }
   if (mode == MergeMode::kProbe) {
     return "no stacks to show: the capture has no probe hits\n"
            "  hint: xpu-record --uprobe LIBRARY:FUNCTION records them\n";

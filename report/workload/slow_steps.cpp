@@ -41,6 +41,7 @@ void AddThread(const StepSeries& series, SlowSteps& found) {
   const size_t count = order.size();
   found.steps += count;
   found.slowest.assign(order.begin(), at(count / 10));
+  for (size_t& number : found.slowest) number += series.first;
   AddTo(found.slow, series, {order.begin(), at(count / 10)});
   AddTo(found.median, series, {at(count / 4), at(count - count / 4)});
 }

@@ -78,6 +78,11 @@ class StepFilter {
     return found == owners_.end() ? of_all_ : windows_[found->second];
   }
   const Windows& all() const { return of_all_; }
+  std::map<uint32_t, std::vector<Pause>> OutsideOfProcesses() const {
+    std::map<uint32_t, std::vector<Pause>> outside;
+    for (const auto& [pid, owner] : owners_) outside[pid] = windows_[owner].Outside();
+    return outside;
+  }
   // By GPU: of the processes that use it, those without steps left out.
   std::map<uint32_t, Windows> OfGpus(const Analysis& analysis) const {
     std::map<uint32_t, std::set<size_t>> users;
@@ -105,6 +110,24 @@ class StepFilter {
   std::vector<Windows> windows_;
   Windows of_all_;
 };
+
+// Leaves the steps with these numbers, the last one included.
+void LeaveNumbers(uint64_t first, uint64_t last, StepSeries& series) {
+  std::vector<Step>& steps = series.steps;
+  const auto place = [&](uint64_t number) {
+    return std::min<uint64_t>(number - std::min<uint64_t>(number, series.first), steps.size());
+  };
+  const uint64_t begin = place(first);
+  const uint64_t end = std::max(begin, last == UINT64_MAX ? steps.size() : place(last + 1));
+  steps.resize(end);
+  steps.erase(steps.begin(), steps.begin() + static_cast<ptrdiff_t>(begin));
+  series.first += begin;
+  series.warm_up -= std::min<uint64_t>(series.warm_up, begin);
+  // Who asks for those of the warm-up alone wants to see them.
+  if (series.warm_up >= steps.size()) series.warm_up = 0;
+  series.regular = static_cast<size_t>(
+      std::count_if(steps.begin(), steps.end(), [](const Step& step) { return step.is_regular; }));
+}
 
 // Those of `set` that `wants` wants.
 template <typename List, typename Wants>
@@ -170,6 +193,8 @@ void Select(const StepFilter& steps, const Analysis& analysis, Selection& shown)
   for (const auto& [gpu, windows] : steps.OfGpus(analysis)) {
     shown.outside_of_gpu[gpu] = windows.Outside();
   }
+  shown.outside_of_process = steps.OutsideOfProcesses();
+  shown.outside_of_others = steps.all().Outside();
   SetAround(steps, analysis, shown);
 }
 
@@ -206,15 +231,31 @@ Status SelectSteps(const StepRange& range, const std::vector<StepSeries>& all, A
                  Format("the last one is {}; --table step_trace lists them", most - 1)};
   }
   std::vector<StepSeries> wanted = all;
-  for (StepSeries& series : wanted) {
-    std::vector<Step>& steps = series.steps;
-    const size_t end = std::min<uint64_t>(steps.size() - 1, range.last) + 1;
-    steps.resize(end);
-    steps.erase(steps.begin(),
-                steps.begin() + static_cast<ptrdiff_t>(std::min<uint64_t>(range.first, end)));
-  }
+  for (StepSeries& series : wanted) LeaveNumbers(range.first, range.last, series);
   SelectSteps(wanted, analysis);
   return Ok();
+}
+
+std::vector<StepSeries> ShownSteps(std::vector<StepSeries> all,
+                                   const std::optional<StepRange>& range, const Selection& shown) {
+  for (StepSeries& series : all) {
+    if (range) LeaveNumbers(range->first, range->last, series);
+    const std::vector<Step>& steps = series.steps;
+    const auto begin = std::partition_point(steps.begin(), steps.end(), [&](const Step& step) {
+      return step.begin_ns < shown.from_ns;
+    });
+    const auto end = std::partition_point(
+        begin, steps.end(), [&](const Step& step) { return step.end_ns <= shown.to_ns; });
+    const auto first = series.first + static_cast<size_t>(begin - steps.begin());
+    const auto count = static_cast<size_t>(end - begin);
+    if (count == 0) {
+      series.steps.clear();
+    } else {
+      LeaveNumbers(first, first + count - 1, series);
+    }
+  }
+  std::erase_if(all, [](const StepSeries& series) { return series.steps.empty(); });
+  return all;
 }
 
 void SelectSteps(const std::vector<StepSeries>& wanted, Analysis& analysis) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,11 @@ struct StepRange {
 };
 // "37", "10-20", "100-", "-5". kUsage: it is none of these.
 Result<StepRange> ParseStepRange(std::string_view text);
+
+// Of each series those that are shown: of these numbers, and whole within the time that is
+// selected.
+std::vector<StepSeries> ShownSteps(std::vector<StepSeries> all,
+                                   const std::optional<StepRange>& range, const Selection& shown);
 
 // Of what analysis.shown selects, leaves what belongs to these steps: what their process launches
 // in them, whenever the GPU runs it, and what all processes do meanwhile.

@@ -309,7 +309,12 @@ void LeaveThoseShown(const Analysis& analysis, std::vector<StepSeries>& found) {
   if (analysis.shown.filter_text.empty()) return;
   std::set<uint32_t> pids;
   for (const Launch& launch : analysis.Launches()) pids.insert(launch.pid);
-  std::erase_if(found, [&](const StepSeries& series) { return !pids.contains(series.thread.pid); });
+  const std::optional<std::set<uint32_t>>& wanted = analysis.shown.pids;
+  std::erase_if(found, [&](const StepSeries& series) {
+    const uint32_t pid = series.thread.pid;
+    if (wanted && !wanted->contains(pid)) return true;
+    return !pids.empty() && !pids.contains(pid);  // a kernel that nobody launched chooses nobody
+  });
 }
 
 }  // namespace

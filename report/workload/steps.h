@@ -36,6 +36,7 @@ struct Step {
 struct StepSeries {
   Owner thread;
   std::vector<Step> steps;  // in order, none in another
+  size_t first = 0;         // the number of the first of them
   size_t warm_up = 0;       // the first of them, which take far longer than the others
   size_t launches = 0;      // of a regular step on this thread; 0: not known
   size_t regular = 0;

@@ -36,6 +36,8 @@ void WriteNotRunning(const Analysis& analysis, const SampledEvent& event, Summar
   const bool is_whole =
       analysis.shown.filter_text.empty() && !analysis.model.events.recording_end.empty();
   if (!event.is_time || event.samples > 0 || !is_whole) return;
+  // It may have been off all the time.
+  if (PausedNs(FindPauses(analysis.model), 0, UINT64_MAX) >= RunTimeNs(analysis.model)) return;
   text.Paragraph("",
                  "hint: no thread was running on a CPU when a sample was due: the program slept, "
                  "waited or ended too soon");

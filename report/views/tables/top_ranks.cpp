@@ -77,10 +77,24 @@ std::string_view CauseText(LateCause cause) {
   return "not known";
 }
 
+// Those with a part that is shown, each with all of its ranks.
+Collectives CollectivesShown(const Analysis& analysis) {
+  Collectives found = FindCollectives(analysis.trace());
+  if (analysis.shown.filter_text.empty()) return found;
+  const auto is_shown = [&](const CollectivePart& part) {
+    if (part.work != CollectivePart::kNone) return analysis.shown.work.Has(part.work);
+    return part.range != CollectivePart::kNone && analysis.shown.nvtx_ranges.Has(part.range);
+  };
+  std::erase_if(found.all, [&](const Collective& collective) {
+    return std::none_of(collective.parts.begin(), collective.parts.end(), is_shown);
+  });
+  return found;
+}
+
 }  // namespace
 
 void FillCollectives(TableSource& source, Table& table) {
-  const auto found = std::make_shared<const Collectives>(FindCollectives(source.analysis.trace()));
+  const auto found = std::make_shared<const Collectives>(CollectivesShown(source.analysis));
   std::map<std::tuple<uint64_t, CollectiveMatch, std::string, uint64_t, std::string>, CollectiveRow>
       kinds;
   for (const Collective& collective : found->all) {
@@ -122,7 +136,7 @@ void FillCollectives(TableSource& source, Table& table) {
 void FillCollectiveTrace(TableSource& source, Table& table) {
   const Analysis& analysis = source.analysis;
   const uint64_t start_ns = StartOf(analysis.model);
-  std::vector<Collective> rows = FindCollectives(analysis.trace()).all;
+  std::vector<Collective> rows = CollectivesShown(analysis).all;
   SetRows(table, std::move(rows), [&analysis, start_ns](const Collective& row, Row& cells) {
     const double transfer_ns = static_cast<double>(row.transfer_ns());
     const Bandwidth bandwidth = row.is_grouped()
@@ -148,7 +162,7 @@ void FillCollectiveTrace(TableSource& source, Table& table) {
 
 void FillStragglers(TableSource& source, Table& table) {
   Analysis& analysis = source.analysis;
-  const Collectives collectives = FindCollectives(analysis.trace());
+  const Collectives collectives = CollectivesShown(analysis);
   const auto paths = std::make_shared<CallPaths>(analysis, PathOptions());
   std::vector<Straggler> rows = FindStragglers(analysis, collectives, *paths);
   uint64_t whole = 0;

@@ -11,6 +11,7 @@
 #include "report/query/statistics.h"
 #include "report/views/tables/top_cells.h"
 #include "report/views/tables/top_rows.h"
+#include "report/workload/step_selection.h"
 #include "report/workload/steps.h"
 
 namespace xpu {
@@ -21,6 +22,11 @@ uint64_t Sum(const std::vector<StepCost>& costs, size_t warm_up, uint64_t StepCo
   uint64_t sum = 0;
   for (size_t i = warm_up; i < costs.size(); ++i) sum = AddSaturated(sum, costs[i].*field);
   return sum;
+}
+
+std::vector<StepSeries> StepsOf(TableSource& source) {
+  return ShownSteps(FindSteps(source.analysis, source.options.steps), source.options.critical.range,
+                    source.analysis.shown);
 }
 
 struct StepRow {
@@ -59,7 +65,7 @@ void MakeSummary(const StepRow& row, Row& cells) {
 
 void FillSteps(TableSource& source, Table& table) {
   std::vector<StepRow> rows;
-  for (StepSeries& series : FindSteps(source.analysis, source.options.steps)) {
+  for (StepSeries& series : StepsOf(source)) {
     std::vector<StepCost> costs = StepCosts(source.analysis, series);
     std::string how = HowFound(series, source.options.steps);
     rows.push_back({std::move(series), std::move(costs), std::move(how)});
@@ -76,10 +82,11 @@ void FillStepTrace(TableSource& source, Table& table) {
     bool is_warm_up;
   };
   std::vector<One> rows;
-  for (const StepSeries& series : FindSteps(source.analysis, source.options.steps)) {
+  for (const StepSeries& series : StepsOf(source)) {
     const std::vector<StepCost> costs = StepCosts(source.analysis, series);
     for (size_t i = 0; i < series.steps.size(); ++i) {
-      rows.push_back({i, series.steps[i], costs[i], series.thread, i < series.warm_up});
+      rows.push_back(
+          {series.first + i, series.steps[i], costs[i], series.thread, i < series.warm_up});
     }
   }
   const uint64_t start_ns = StartOf(source.analysis.model);

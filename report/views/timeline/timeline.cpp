@@ -301,7 +301,7 @@ void Timeline::FindShownSteps(const std::vector<StepSeries>& all) {
       steps_.push_back({series, all[series].thread, i, step.begin_ns, step.end_ns, costs[i]});
     }
   }
-  if (sink_.has_stacks()) {
+  if (sink_.has_stacks() || options_.max_events != 0) {
     std::stable_sort(steps_.begin(), steps_.end(), [](const ShownStep& a, const ShownStep& b) {
       return a.begin_ns < b.begin_ns;
     });
