@@ -12,8 +12,8 @@ namespace xpu::inject {
 // As dl_iterate_phdr, which is called nowhere else. Not in a callback of the program.
 int ForEachLoadedFile(int (*visit)(dl_phdr_info*, size_t, void*), void* data);
 
-// Before a fork, then in the parent and in the child. The wait ends soon whatever happens, and is in
-// vain then (false): the thread that forks may be within dl_iterate_phdr itself.
+// Before a fork, then in the parent and in the child. The wait ends soon whatever happens, and is
+// in vain then (false): the thread that forks may be within dl_iterate_phdr itself.
 bool KeepFromLoadedFiles();
 void ReturnToLoadedFiles();
 void ReturnToLoadedFilesInChild();
