@@ -121,7 +121,8 @@ class Attacher {
   std::optional<Status> Borrow(TracedThread& thread, const ThreadRegisters& before);
   Status SeizeError(const Error& error);
   Status NoThread() const;
-  bool HasEnded() const;
+  bool IsGone() const;    // all of its threads are
+  bool HasEnded() const;  // the first one has
   void NoteReason(const char* why) { ++reasons_[why]; }
   std::vector<std::byte> Area(uint64_t address) const;
   Status WaitForThread() const;
@@ -311,7 +312,7 @@ std::optional<Status> Attacher::TryOnThisThread(const ThreadToBorrow& candidate)
   // While the process is there, its number and those of its threads are not another's.
   const bool is_of_process =
       ::access(Format("/proc/{}/task/{}", target_.pid, candidate.tid).c_str(), F_OK) == 0;
-  if (HasEnded() || !is_of_process) return std::nullopt;
+  if (IsGone() || !is_of_process) return std::nullopt;
   // It may have started one since it was looked at.
   if (candidate.disturbance < Disturbance::kHasChild && HasChild(target_.pid, candidate.tid)) {
     NoteReason("it starts processes");
@@ -356,9 +357,13 @@ std::optional<Status> Attacher::TryOnThisThread(const ThreadToBorrow& candidate)
   return done;
 }
 
-bool Attacher::HasEnded() const {
+bool Attacher::IsGone() const {
   pollfd process{.fd = target_.process->get(), .events = POLLIN, .revents = 0};
-  if (::poll(&process, 1, 0) != 0) return true;
+  return ::poll(&process, 1, 0) != 0;
+}
+
+bool Attacher::HasEnded() const {
+  if (IsGone()) return true;
   auto status = ReadFile(Format("/proc/{}/status", target_.pid));
   return !status.ok() || StatusField(*status, "State").starts_with("Z");
 }
@@ -369,7 +374,7 @@ Status Attacher::BorrowAThread() {
   uint64_t pause_ns = kFirstPauseNs;
   while (MonotonicNs() < deadline_ns && !Ends()) {
     const std::vector<ThreadToBorrow> threads = ThreadsToTry(target_.pid);
-    if (threads.empty() && HasEnded()) return Gone();
+    if (IsGone() || (threads.empty() && HasEnded())) return Gone();
     // Those that a stop would disturb only if there is no other, or no other can be borrowed.
     const bool takes_all = MonotonicNs() >= takes_all_ns || threads.empty() ||
                            threads.front().disturbance >= Disturbance::kHasChild;
