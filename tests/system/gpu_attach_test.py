@@ -347,11 +347,21 @@ def test_interrupted_by_ctrl_c():
 
 def test_two_recorders_at_once():
     with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY]) as steps:
-        processes = [subprocess.Popen([recorder(), "-o", work.path / f"{i}.xpu", "-d", "1s", "-p",
-                                       str(steps.pid)], stderr=subprocess.PIPE, text=True)
-                     for i in range(2)]
-        errors = [process.communicate(timeout=PATIENCE_S)[1] for process in processes]
-        expect(f"status ({errors})", [p.returncode for p in processes], [0, 0])
+        outputs = [work.path / f"{i}.stderr" for i in range(2)]
+        processes = [subprocess.Popen([recorder(), "-v", "-o", work.path / f"{i}.xpu", "-p",
+                                       str(steps.pid)], stderr=output.open("w"))
+                     for i, output in enumerate(outputs)]
+        # Until each knows what became of its library.
+        deadline = time.monotonic() + PATIENCE_S
+        while (not all(f"process {steps.pid}: " in output.read_text() for output in outputs) and
+               time.monotonic() < deadline):
+            time.sleep(0.1)
+        time.sleep(1)
+        for process in processes:
+            process.send_signal(signal.SIGINT)
+        status = [process.wait(timeout=PATIENCE_S) for process in processes]
+        errors = [output.read_text() for output in outputs]
+        expect(f"status ({errors})", status, [0, 0])
         # Whoever comes second finds the library or CUPTI taken.
         refused = [error for error in errors if "GPU activity is not recorded" in error or
                    "another tool in this program holds CUPTI" in error]
