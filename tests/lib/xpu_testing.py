@@ -31,6 +31,7 @@ PATIENCE_S = 600
 # format/stack.h
 STACK_TRUNCATED = 2
 STACK_COMPLETE = 32
+STACK_TABLE_NOT_READY = 64
 
 
 class Skip(Exception):

@@ -3,7 +3,8 @@
 import subprocess
 
 import xpu_testing
-from xpu_testing import STACK_COMPLETE, Workspace, expect, folded, main, require_recording
+from xpu_testing import (STACK_COMPLETE, STACK_TABLE_NOT_READY, Workspace, expect, folded, main,
+                         require_recording)
 
 # A clock's period is not in step with the 10 ms of the scheduler.
 RATE = "997"
@@ -96,8 +97,12 @@ def test_hits_of_a_running_process():
         start_ns = capture.recording_info[0]["start_ns"]
         expect("those before the recording",
                [hit["time_ns"] for hit in capture.probe_hits if hit["time_ns"] < start_ns], [])
-        cut = [hit for hit in capture.probe_hits if not hit["stack_flags"] & STACK_COMPLETE]
-        expect(f"{len(cut)} without a whole stack", len(cut) <= 0.01 * len(capture.probe_hits), True)
+        # Where others keep the machine busy, tables are ready some moments after the start.
+        ready = [hit for hit in capture.probe_hits if
+                 not hit["stack_flags"] & STACK_TABLE_NOT_READY]
+        expect("hits with tables", len(ready) > 500, True)
+        cut = [hit for hit in ready if not hit["stack_flags"] & STACK_COMPLETE]
+        expect(f"{len(cut)} without a whole stack", len(cut) <= 0.01 * len(ready), True)
 
 
 def test_returns():
