@@ -98,10 +98,8 @@ void GpuPeer::Drain(EventSink& sink) {
     state_ = state;
     changed_ = true;
     if (state == wire::State::kAbandoned) {
-      detail_ = Format(
-          "it stopped recording: xpu-record read nothing for {} s, or for a second while "
-          "another one attached",
-          kRecorderPatienceNs / 1'000'000'000);
+      detail_ = Format("xpu-record read nothing for {} s, or a second while another one attached",
+                       kRecorderPatienceNs / 1'000'000'000);
     }
   }
   if (changed_) WriteProcess(sink);
@@ -112,8 +110,7 @@ void GpuPeer::Finish(EventSink& sink, End end) {
   peer_.ring.Close();
   stacks_.EndProcess();
   Drain(sink);
-  const uint64_t reserved_until = peer_.ring.End();
-  while (HasEnded() && peer_.ring.SkipTornMessage(reserved_until)) {
+  for (const uint64_t until = peer_.ring.End(); HasEnded() && peer_.ring.SkipTornMessage(until);) {
     has_torn_message_ = true;
     Drain(sink);
   }

@@ -235,8 +235,7 @@ TEST_F(GpuPeerTest, AProgramThatGaveUpTheRecorderIsReported) {
   EXPECT_EQ(Lost(LossKind::kInjectDormant), 1u);
   EXPECT_EQ(sink_->losses().details(LossKind::kInjectDormant),
             std::vector<std::string>{
-                "it stopped recording: xpu-record read nothing for 30 s, or for a second "
-                "while another one attached"});
+                "xpu-record read nothing for 30 s, or a second while another one attached"});
   EXPECT_EQ(Events().gpu_processes.back().state, InjectState::kDormant);
 }
 
