@@ -12,8 +12,8 @@ namespace xpu {
 
 struct SchedulerTimes {
   uint64_t run_ns = 0;
-  uint64_t queued_ns =
-      0;  // ready to run, on a CPU that was busy; without a wait that has not ended
+  // Ready to run, on a CPU that was busy; without a wait that has not ended.
+  uint64_t queued_ns = 0;
   uint64_t runs = 0;
 };
 

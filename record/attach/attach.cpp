@@ -15,7 +15,6 @@
 
 #include <elf.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -121,8 +120,8 @@ class Attacher {
   std::optional<Status> Borrow(TracedThread& thread, const ThreadRegisters& before);
   Status SeizeError(const Error& error);
   Status NoThread() const;
-  bool IsGone() const;    // all of its threads are
-  bool HasEnded() const;  // the first one has
+  bool IsGone() const { return AllHaveEnded(target_.process->get()); }
+  bool HasEnded() const;  // its first thread has
   void NoteReason(const char* why) { ++reasons_[why]; }
   std::vector<std::byte> Area(uint64_t address) const;
   Status WaitForThread() const;
@@ -355,11 +354,6 @@ std::optional<Status> Attacher::TryOnThisThread(const ThreadToBorrow& candidate)
   result_.tid = candidate.tid;
   if (done && done->ok()) Observe(AttachStage::kReleased);
   return done;
-}
-
-bool Attacher::IsGone() const {
-  pollfd process{.fd = target_.process->get(), .events = POLLIN, .revents = 0};
-  return ::poll(&process, 1, 0) != 0;
 }
 
 bool Attacher::HasEnded() const {

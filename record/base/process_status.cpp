@@ -4,6 +4,7 @@
 #include <charconv>
 #include <string>
 
+#include <poll.h>
 #include <unistd.h>
 
 #include "format/base/file.h"
@@ -63,6 +64,11 @@ std::optional<ProcessOwner> OwnerOf(uint32_t pid) {
   auto status = ReadFile(Format("/proc/{}/status", pid));
   if (!status.ok()) return std::nullopt;
   return ParseOwner(*status);
+}
+
+bool AllHaveEnded(int pidfd, int timeout_ms) {
+  pollfd process{.fd = pidfd, .events = POLLIN, .revents = 0};
+  return ::poll(&process, 1, timeout_ms) > 0;
 }
 
 bool MayDescribe(const ProcessOwner& owner, uid_t file_user) {

@@ -1,5 +1,5 @@
 // Reads /proc/PID of a process: the fields of its status, by the names there without the colon, its
-// name, and its owner.
+// name, and its owner; and whether it is there, by its pidfd.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,9 @@ uint64_t StatusBits(std::string_view status, std::string_view name);
 
 // True if the main thread runs or waits for a processor; false also if there is no such process.
 bool IsRunnable(pid_t pid);
+
+// Whether all threads of a pidfd's process have ended. Waits for that, if it is asked to.
+bool AllHaveEnded(int pidfd, int timeout_ms = 0);
 
 struct ProcessOwner {
   std::optional<uid_t> user;  // effective user; nullopt: the process has ended

@@ -6,11 +6,10 @@
 #include <type_traits>
 #include <utility>
 
-#include <poll.h>
-
 #include "cupti_inject/cupti_abi.h"
 #include "format/base/text.h"
 #include "record/base/clock.h"
+#include "record/base/process_status.h"
 #include "record/gpu/cupti_decode.h"
 #include "record/gpu/cupti_support.h"
 #include "record/gpu/injection_reach.h"
@@ -54,10 +53,7 @@ GpuPeer::GpuPeer(InjectPeer peer, EventSink& sink, const InlineStacks::Settings&
   WriteRank(FindRank(EnvironmentOf(peer_.pid)), instance(), pid(), sink);
 }
 
-bool GpuPeer::HasEnded(int timeout_ms) const {
-  pollfd poll_fd{peer_.pidfd.get(), POLLIN, 0};
-  return ::poll(&poll_fd, 1, timeout_ms) > 0;
-}
+bool GpuPeer::HasEnded(int timeout_ms) const { return AllHaveEnded(peer_.pidfd.get(), timeout_ms); }
 
 // The tables of what was mapped when the library asked are complete one round later.
 void GpuPeer::AnswerForTables(bool are_there) {

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <utility>
 
-#include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -32,9 +31,7 @@ SignalRouter::Group GroupOf(const EventLoop::Parts& parts) {
 EventLoop::EventLoop(const Parts& parts) : parts_(parts), router_(GroupOf(parts)) {}
 
 bool EventLoop::TargetHasEnded() const {
-  if (parts_.target == nullptr) return false;
-  pollfd poll_fd{parts_.target->pidfd(), POLLIN, 0};
-  return ::poll(&poll_fd, 1, 0) > 0;
+  return parts_.target != nullptr && AllHaveEnded(parts_.target->pidfd());
 }
 
 Status EventLoop::Watch(int fd) const {

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstdio>
 
-#include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -130,10 +129,8 @@ Status ProcessSource::WatchWithoutBpf() {
 bool ProcessSource::IsOver() const {
   if (watched_) return !watched_->AnyRuns();
   if (context_.scope.kind != Scope::Kind::kProcesses) return false;
-  return std::all_of(running_.begin(), running_.end(), [](const UniqueFd& process) {
-    pollfd ended{.fd = process.get(), .events = POLLIN, .revents = 0};
-    return ::poll(&ended, 1, 0) > 0;
-  });
+  return std::all_of(running_.begin(), running_.end(),
+                     [](const UniqueFd& process) { return AllHaveEnded(process.get()); });
 }
 
 void ProcessSource::Begin(EventSink& sink) {
