@@ -36,25 +36,30 @@ class Area {
   Area(const Area&) = delete;
   Area& operator=(const Area&) = delete;
   ~Area() {
-    if (bytes_ != 0) munmap(reinterpret_cast<void*>(start_), bytes_);
+    if (bytes_ != 0 && !may_be_written_) munmap(reinterpret_cast<void*>(start_), bytes_);
   }
 
   bool Move(wire::AttachState from, wire::AttachState to) {
     return request_.state.compare_exchange_strong(from, to);
   }
-  // False: the recorder has withdrawn, or says nothing.
-  bool WaitUntilTaken() const {
+  // `offer`: the state in which the recorder finds the request. False: it has withdrawn, or says
+  // nothing.
+  bool WaitUntilTaken(wire::AttachState offer) {
     const uint64_t deadline_ns = MonotonicNs() + wire::kAttachPatienceNs;
-    while (true) {
-      const wire::AttachState state = request_.state.load();
-      if (state == wire::AttachState::kTaken) return true;
-      if (state == wire::AttachState::kWithdrawn || MonotonicNs() >= deadline_ns) return false;
+    wire::AttachState state = offer;
+    while (state == offer && MonotonicNs() < deadline_ns) {
       SleepNs(kStateStepNs);
+      state = request_.state.load();
     }
+    // One that stood still all that time says so when it goes on.
+    may_be_written_ = state == offer &&
+                      request_.state.compare_exchange_strong(state, wire::AttachState::kWithdrawn);
+    return state == wire::AttachState::kTaken;
   }
   void Refuse(const char* why) {
     std::snprintf(request_.error, sizeof(request_.error), "%s", why);
-    if (Move(wire::AttachState::kLoading, wire::AttachState::kRefused)) WaitUntilTaken();
+    constexpr wire::AttachState kOffer = wire::AttachState::kRefused;
+    if (Move(wire::AttachState::kLoading, kOffer)) WaitUntilTaken(kOffer);
   }
   // The library's end of a connection whose other end the recorder has; -1: it has not.
   int Offer() {
@@ -69,12 +74,11 @@ class Area {
     g_process.peer_plus_1.store(ends[0] + 1);
     g_process.offered_plus_1.store(ends[1] + 1);
     request_.socket.store(ends[1]);
-    const bool taken =
-        Move(wire::AttachState::kLoading, wire::AttachState::kOffered) && WaitUntilTaken();
+    constexpr wire::AttachState kOffer = wire::AttachState::kOffered;
+    const bool taken = Move(wire::AttachState::kLoading, kOffer) && WaitUntilTaken(kOffer);
     g_process.offered_plus_1.store(0);
     close(ends[1]);
     if (taken) return ends[0];
-    Move(wire::AttachState::kOffered, wire::AttachState::kWithdrawn);
     g_process.peer_plus_1.store(0);
     close(ends[0]);
     return -1;
@@ -84,6 +88,7 @@ class Area {
   wire::AttachRequest& request_;
   uint64_t start_;
   uint64_t bytes_;
+  bool may_be_written_ = false;  // by the recorder, at any time
 };
 
 void StayDormant(Injection& self, const char* reason) {
@@ -150,7 +155,6 @@ void RecordAttached(Injection& self, const WakeDescriptor& peer, const char* cup
   Activate(self);
   if (!SetUpCupti(self, cupti_library, reason, sizeof(reason))) return StayDormant(self, reason);
   if (self.intervals.is_open()) StartIntervals(self);
-  HandleExit();
   SendDevices(self);
   NoteNvtx(self);
   self.stacks.Refresh();  // with CUPTI's code
@@ -195,6 +199,7 @@ void Attach(wire::AttachRequest* request) {
       return area.Refuse(wire::kAttachIsTaken);
     }
     HandleForks();
+    HandleExit(ExitHandler::kAfterDriver);
     connection = area.Offer();
   }
   if (connection < 0) return GiveUpSession();

@@ -7,7 +7,8 @@
 // request. From then on the library owns the area. It makes a pair of connected sockets and offers
 // one end (kOffered); the recorder takes a copy of that end (pidfd_getfd) and says so (kTaken); the
 // library closes its own copy, unmaps the area, and the handshake of wire.h goes on over the pair.
-// Each side waits for the other only for kAttachPatienceNs: whoever is alone cleans up. An answer
+// Each side waits for the other only for kAttachPatienceNs: whoever is alone cleans up, but for an
+// area into which the other one may write yet. An answer
 // takes up to 1.2 s where another session in the process may be about to end.
 //
 // The session lasts until the recorder asks for its end (wire::kGateEnds), closes its ring or its
@@ -35,7 +36,7 @@ enum class AttachState : uint32_t {
   kOffered = 1,   // the library: `socket` is there to be taken
   kTaken = 2,     // the recorder: it has its copy, or it has read `error`
   kRefused = 3,   // the library, or what loads it: `error` says why
-  kWithdrawn = 4  // the recorder: it has given up waiting
+  kWithdrawn = 4  // whoever has given up waiting
 };
 
 struct AttachRequest {

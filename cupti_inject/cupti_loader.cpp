@@ -209,6 +209,14 @@ uint32_t DriverVersion() {
   return static_cast<uint32_t>(version);
 }
 
+bool IsDriverGone() {
+  constexpr int kDeinitialized = 4;
+  int (*count_devices)(int*) = nullptr;
+  int count = 0;
+  return FindInDriver("cuDeviceGetCount", &count_devices) &&
+         count_devices(&count) == kDeinitialized;
+}
+
 bool LoadCupti(const char* chosen, uint32_t driver_version, LoadedCupti* cupti, char* reason,
                size_t reason_size) {
   void* handle = FindAndOpen(chosen, driver_version, cupti, reason, reason_size);

@@ -17,6 +17,8 @@ struct LoadedCupti {
 
 // cuDriverGetVersion of the libcuda in this process (13000 for 13.0); 0: unknown.
 uint32_t DriverVersion();
+// Whether it is being taken down, as happens when a program exits.
+bool IsDriverGone();
 
 // Looks in this order: a copy that the process has mapped already (two copies conflict), `chosen`
 // (XPU_CUPTI_LIB; may be nullptr), the vicinity of the program's cudart, the wheels beside Python

@@ -247,7 +247,7 @@ void* RunFlusher(void* injection) {
 
 void OnExit() {
   g_process.exits.store(true);
-  if (g_injection.active.load(std::memory_order_acquire)) StopFlusher(g_injection);
+  if (g_injection.active.load()) StopFlusher(g_injection);
 }
 
 // What was launched is not to be cut off between its stack and its record.
@@ -328,10 +328,11 @@ bool StartFlusher(Injection& self) {
   return started;
 }
 
-void HandleExit() {
-  if (g_process.has_exit_handler) return;
-  std::atexit(&OnExit);
-  g_process.has_exit_handler = true;
+bool HandleExit(ExitHandler which) {
+  bool& is_there = g_process.has_exit_handler[static_cast<size_t>(which)];
+  // Refused once the last handler has run.
+  if (!is_there) is_there = std::atexit(&OnExit) == 0;
+  return is_there && !g_process.exits.load();
 }
 
 void StopFlusher(Injection& self) {

@@ -12,9 +12,12 @@ namespace xpu::inject {
 void RunAttached(Injection& self, const WakeDescriptor& peer);
 // False: there is none; then StopFlusher does what is left of its work.
 bool StartFlusher(Injection& self);
-// Registers with libc, once in a process, that StopFlusher is called at exit; after CUPTI has
-// registered its own, so that ours runs before it.
-void HandleExit();
+// What has perhaps registered exit handlers of its own by now. They run last in, first out, and
+// must not find us in the driver or in CUPTI, so one of ours comes after each.
+enum class ExitHandler : uint8_t { kAfterDriver, kAfterLoading, kAfterSubscribing };
+// Registers with libc, once in a process for each of these, that StopFlusher is called at exit.
+// False: the program exits already.
+bool HandleExit(ExitHandler which);
 // At exit: waits, bounded, for the last flush and until CUPTI is given back.
 void StopFlusher(Injection& self);
 

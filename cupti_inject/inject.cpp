@@ -72,7 +72,7 @@ void Start() {
   self.stacks.WaitForTables(wake, kTablesPatienceNs);
   self.stacks.WaitForPython(wake, kPythonPatienceNs);
   if (!self.stacks.on()) WaitForMarkerTables(self, wake);
-  HandleExit();
+  HandleExit(ExitHandler::kAfterSubscribing);
   // Before there is a flusher: it may be through with everything at once.
   self.ring.SetState(wire::State::kActive);
   self.has_flusher = true;

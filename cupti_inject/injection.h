@@ -64,7 +64,7 @@ struct Process {
   std::atomic<uint32_t> graph_thread{0};  // 0: none; kSeveralThreads
   std::atomic<bool> keeps_cupti{false};   // for good
   bool has_fork_handler = false;          // of whose turn it is
-  bool has_exit_handler = false;
+  bool has_exit_handler[3] = {};          // by ExitHandler
   Presence presence;
   Nvtx nvtx;  // its copies in the program connect once
   TorchSlot torch;
@@ -128,8 +128,10 @@ struct Injection {        // NOLINT(clang-analyzer-optin.performance.Padding): o
 extern Injection g_injection;  // NOLINT(bugprone-dynamic-static-initializers): it is constinit
 extern Process g_process;      // NOLINT(bugprone-dynamic-static-initializers): it is constinit
 
+// Whoever does this and then looks at Process::exits, and whoever sets that and then looks at
+// `active`, do not both miss what the other one did.
 inline void Activate(Injection& self) {
-  self.active.store(true, std::memory_order_release);
+  self.active.store(true);
   self.mark.store(self.number, std::memory_order_release);
 }
 

@@ -149,6 +149,7 @@ struct Driver {
   std::optional<uint32_t> (*stream_id)(CUcontext context, CUstream stream);
   uint32_t (*current_correlation_id)();  // of the outermost call of this thread, 0: none
   bool (*initialized)();
+  bool (*shut_down)();
   bool (*context_exists)();  // of any device
   uint32_t (*device_count)();
   CUcontext (*primary_context)(int device);  // the handle, whether retained or not

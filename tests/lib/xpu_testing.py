@@ -297,6 +297,17 @@ def table_rows(path, name, *arguments):
                              path))[name]
 
 
+def status_of(pid):
+    """The fields of /proc/PID/status, each a text."""
+    lines = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return {name: value.strip() for name, value in
+            (line.split(":", 1) for line in lines if ":" in line)}
+
+
+def resident_kb(pid):
+    return int(status_of(pid)["VmRSS"].split()[0])
+
+
 def program_of(recorder_pid, path):
     """The pid of the program that a recorder has started; None: not yet, or not any more."""
     with open(f"/proc/{recorder_pid}/task/{recorder_pid}/children", encoding="utf-8") as children:

@@ -15,7 +15,8 @@ import xpu_testing
 from attaching import Steps, attach, calls_in_whole_steps, record_window
 from gpu_capture import GpuCapture
 from gpu_programs import REAL, prepare, program
-from xpu_testing import PATIENCE_S, Workspace, expect, expect_in, recorder, report, skip
+from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, recorder, report, resident_kb,
+                         skip, status_of)
 
 WINDOWS = int(os.environ.get("XPU_TEST_WINDOWS", "50" if REAL else "3"))
 WORKLOADS = pathlib.Path(__file__).resolve().parent.parent / "workloads"
@@ -192,20 +193,18 @@ def test_graph_that_is_replayed_only_after_the_window():
                {capture.call_name(c) for c in capture.of("api_call")}, True)
 
 
-def status_of(pid):
+def footprint(pid):
     """Threads, descriptors, mappings, and the resident memory in KiB."""
-    fields = dict(line.split(":", 1) for line in
-                  pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
     maps = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
-    return (int(fields["Threads"]), len(os.listdir(f"/proc/{pid}/fd")), len(maps),
-            int(fields["VmRSS"].split()[0]))
+    return (int(status_of(pid)["Threads"]), len(os.listdir(f"/proc/{pid}/fd")), len(maps),
+            resident_kb(pid))
 
 
 def settled(pid, wanted):
     """The status, once it is what it was or nothing changes any more."""
     deadline = time.monotonic() + 5
     while True:
-        now = status_of(pid)
+        now = footprint(pid)
         if now[:3] == wanted[:3] or time.monotonic() > deadline:
             return now
         time.sleep(0.02)
@@ -221,7 +220,7 @@ def test_nothing_is_left():
     cycles = int(os.environ.get("XPU_TEST_CYCLES", "500" if REAL else "12"))
     with Workspace() as work, Steps(work, [program("endless_steps"), "--threads", 3,
                                            "--sleep-us", 200]) as steps:
-        before = status_of(steps.pid)
+        before = footprint(steps.pid)
         attach(work, steps, duration="50ms")
         attach(work, steps, duration="50ms")
         second = settled(steps.pid, before)
@@ -271,7 +270,7 @@ def test_it_is_as_fast_as_before():
 def test_the_recorder_is_killed():
     with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY]) as steps:
         attach(work, steps)
-        before = status_of(steps.pid)
+        before = footprint(steps.pid)
         for delay in (0.02, 0.06, 0.1, 0.15, 0.2, 0.3, 0.5):
             process = subprocess.Popen([recorder(), "-o", work.path / "killed.xpu", "--gpu-only",
                                         "-p", str(steps.pid)], stderr=subprocess.DEVNULL)
@@ -305,6 +304,32 @@ def test_the_program_ends_in_the_window():
         capture = finish(process, work)
         check_window(capture, threads, 30)
         expect("pending at the program's own end", capture.launch_counts()["pending"], 0)
+
+
+def exit_status_during_an_attach(work, number, delay_s, environment):
+    outputs = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with Steps(work, [program("endless_steps"), *SLOWLY], name=f"steps{number}",
+               env={**os.environ, **environment}) as steps, \
+         subprocess.Popen([recorder(), "-p", str(steps.pid), "-d", "1s", "-o",
+                           work.file(f"{number}.xpu")], **outputs) as recording:
+        time.sleep(delay_s)
+        _, errors = steps.process.communicate(timeout=PATIENCE_S)
+        recording.communicate(timeout=PATIENCE_S)
+        # What has ended cannot be attached to.
+        expect("status of xpu-record", recording.returncode in (0, 125), True)
+        return steps.process.returncode, errors.decode()
+
+
+def test_the_program_exits_during_the_attach():
+    """An H200 takes 0.3 s to attach, of which CUPTI takes half. Exit handlers of CUPTI and of the
+    driver run then, which must not find us in either."""
+    count = 400 if REAL else 8
+    slowly = {"XPU_FAKE_SET_UP_MS": "150", "XPU_FAKE_SHUT_DOWN_MS": "300"}
+    with Workspace() as work, concurrent.futures.ThreadPoolExecutor(10 if REAL else 2) as pool:
+        ends = [pool.submit(exit_status_during_an_attach, work, i, 0.5 * i / count,
+                            {} if REAL else slowly) for i in range(count)]
+        statuses = Counter(end.result() for end in ends)
+    expect("statuses of the programs", statuses, Counter({(0, ""): count}))
 
 
 def test_cuda_that_starts_after_the_attach():
@@ -373,11 +398,11 @@ def test_two_recorders_at_once():
 
 def test_not_attached_when_disabled():
     with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY]) as steps:
-        before = status_of(steps.pid)
+        before = footprint(steps.pid)
         result = work.record("-p", str(steps.pid), "--no-attach", "-d", "200ms")
         expect(f"status ({result.stderr})", result.returncode, 0)
         expect("a note", "GPU activity" in result.stderr, False)
-        expect("the program", status_of(steps.pid)[:3], before[:3])
+        expect("the program", footprint(steps.pid)[:3], before[:3])
         expect("GPU events", work.capture().gpu_processes, [])
         steps.end()
 

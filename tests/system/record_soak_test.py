@@ -6,13 +6,13 @@ XPU_TEST_SOAK_SECONDS is how long (default 10).
 
 import json
 import os
-import pathlib
 import subprocess
 import time
 
 from gpu_capture import kernels_in
 from simulated_gpu import simulated
-from xpu_testing import Workspace, expect, main, recorder, report, require_recording, workload
+from xpu_testing import (Workspace, expect, main, recorder, report, require_recording, resident_kb,
+                         workload)
 
 SECONDS = int(os.environ.get("XPU_TEST_SOAK_SECONDS", "10"))
 LAUNCHES_A_SECOND = 2000
@@ -37,20 +37,13 @@ def start(output, *options):
                             text=True)
 
 
-def memory_of(run):
-    for line in pathlib.Path(f"/proc/{run.pid}/status").read_text(encoding="ascii").splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024
-    raise AssertionError("it has ended")
-
-
 def watch(runs):
     """Memory of each over the time in which it records."""
     looks = {name: [] for name in runs}
     for _ in range(LOOKS):
         time.sleep(SECONDS / LOOKS * 0.95)
         for name, run in runs.items():
-            looks[name].append(memory_of(run))
+            looks[name].append(resident_kb(run.pid) * 1024)
     return looks
 
 

@@ -19,9 +19,34 @@ namespace {
 
 std::atomic<CUpti_ActivityThreadIdType> g_thread_id_type{CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT};
 
+[[noreturn]] void Abort(const char* why) {
+  std::fprintf(stderr, "simulated libcupti: %s\n", why);
+  std::abort();
+}
+
+// It registers handlers when it is loaded, and when it is used first.
+std::atomic<bool> g_has_exited{false};
+void OnExit() { g_has_exited = true; }
+[[gnu::constructor]] void OnLoad() { std::atexit(&OnExit); }
+
+// The real one crashes, if not each time.
+void MustBeThere() {
+  if (g_has_exited) Abort("it was called after its exit handlers had begun");
+  if (xpu_fake_driver()->shut_down()) Abort("it was called after the driver's exit handlers began");
+}
+
+void TakeTimeToSetUp() {
+  MustBeThere();
+  usleep(static_cast<useconds_t>(TheSettings().set_up_ms * 1000));
+  MustBeThere();
+}
+
 CUptiResult Subscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
                       void* user_data) {
   if (subscriber == nullptr || callback == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  TakeTimeToSetUp();
+  static const int is_registered = std::atexit(&OnExit);
+  static_cast<void>(is_registered);
   if (TheSettings().subscribed) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   // Never freed: a callback may be on its way when its subscriber leaves.
   auto* made = new CUpti_Subscriber_st{callback, user_data};
@@ -53,11 +78,6 @@ CUptiResult ChooseCall(uint32_t domain, uint32_t callback_id, uint8_t enable) {
   TheState().chosen_calls[domain][callback_id] = enable != 0;
   Observe();
   return CUPTI_SUCCESS;
-}
-
-[[noreturn]] void Abort(const char* why) {
-  std::fprintf(stderr, "simulated libcupti: %s\n", why);
-  std::abort();
 }
 
 // Of the kinds that xpu does not describe, the newest came with 12.8.
@@ -167,6 +187,7 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber) {
 
 CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle subscriber,
                                 CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
+  MustBeThere();
   State& state = TheState();
   if (state.subscriber.load() != subscriber || domain <= 0 || domain >= CUPTI_CB_DOMAIN_SIZE ||
       cbid > LastCallbackId(domain)) {
@@ -239,6 +260,7 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc func
   if (funcBufferRequested == nullptr || funcBufferCompleted == nullptr) {
     return CUPTI_ERROR_INVALID_PARAMETER;
   }
+  TakeTimeToSetUp();
   Buffers::Get().SetCallbacks(funcBufferRequested, funcBufferCompleted);
   return CUPTI_SUCCESS;
 }

@@ -45,6 +45,7 @@ Settings Read() {
   settings.hold_back = EnvFlag("XPU_FAKE_HOLD_BACK", true);
   settings.per_thread = EnvFlag("XPU_FAKE_PER_THREAD", settings.cuda >= 13000);
   settings.overheads = EnvFlag("XPU_FAKE_OVERHEADS", true);
+  settings.set_up_ms = EnvNumber("XPU_FAKE_SET_UP_MS", 0);
   settings.subscribed = EnvFlag("XPU_FAKE_SUBSCRIBED", false);
   // What the second subscriber of the captures saw of the first.
   settings.holder = EnvText("XPU_FAKE_HOLDER", "CUPTI for <not provided>");

@@ -21,6 +21,7 @@ struct Settings {
   bool hold_back = true;
   bool per_thread = true;
   bool overheads = true;
+  uint64_t set_up_ms = 0;
   bool subscribed = false;             // by another tool, from the start
   std::string holder;                  // the other tool's name
   uint64_t device_buffer_records = 0;  // in each; 0: no limit

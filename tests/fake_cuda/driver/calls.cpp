@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace {
 
 std::atomic<const Observer*> g_observer{nullptr};
 std::atomic<pid_t> g_initialized_pid{0};
+std::atomic<bool> g_shut_down{false};
 thread_local ApiCall* t_innermost = nullptr;
 thread_local CUcontext t_context = nullptr;
 
@@ -123,6 +125,7 @@ const Driver kDriver = {
       return t_innermost == nullptr ? 0 : t_innermost->correlation_id;
     },
     .initialized = [] { return g_initialized_pid.load() == getpid(); },
+    .shut_down = [] { return g_shut_down.load(); },
     .context_exists =
         [] {
           const auto& contexts = TheDevice().contexts;
@@ -171,6 +174,7 @@ void Announce(const Resource& resource) {
 void SetThreadContext(CUcontext context) { t_context = context; }
 
 CUresult CheckInitialized() {
+  if (g_shut_down.load()) return CUDA_ERROR_DEINITIALIZED;
   const pid_t pid = g_initialized_pid.load();
   // A forked child has no device: the real one says the same.
   return pid == getpid() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
@@ -181,12 +185,21 @@ CUresult CheckContext() {
   return t_context != nullptr && t_context->created ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+// At exit. Work that was launched goes on being simulated.
+static void ShutDown() {
+  const uint64_t ms = EnvNumber("XPU_FAKE_SHUT_DOWN_MS", 0);
+  if (ms == 0) return;
+  g_shut_down.store(true);
+  SleepUntil(NowNs() + ms * 1'000'000);
+}
+
 bool InitializeOnce() {
   static std::once_flag once;
   bool first = false;
   std::call_once(once, [&first] {
     first = true;
     TheDevice();
+    std::atexit(&ShutDown);
     LoadInjection();
     for (const CUctx_st& context : TheDevice().contexts) {
       Activity device{ActivityKind::kDevice};
