@@ -7,10 +7,35 @@
 #include "cupti_inject/zeroed_memory.h"
 
 namespace xpu::inject {
+namespace {
+
+// A thread has one or two at a time. What is beyond is never freed.
+constinit std::atomic<uint8_t*> g_alone[256];
+
+}  // namespace
 
 uint8_t* BufferPool::Map() { return static_cast<uint8_t*>(MapZeroed(kBufferBytes)); }
 
 void BufferPool::Unmap(uint8_t* buffer) { munmap(buffer, kBufferBytes); }
+
+uint8_t* BufferPool::TakeAlone() {
+  uint8_t* buffer = Map();
+  for (std::atomic<uint8_t*>& place : g_alone) {
+    uint8_t* free = nullptr;
+    if (buffer == nullptr || place.compare_exchange_strong(free, buffer)) break;
+  }
+  return buffer;
+}
+
+bool BufferPool::GiveAlone(uint8_t* buffer) {
+  for (std::atomic<uint8_t*>& place : g_alone) {
+    uint8_t* taken = buffer;
+    if (!place.compare_exchange_strong(taken, nullptr)) continue;
+    Unmap(buffer);
+    return true;
+  }
+  return false;
+}
 
 uint8_t* BufferPool::Take() {
   uint8_t* buffer = nullptr;

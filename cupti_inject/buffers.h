@@ -20,8 +20,12 @@ class BufferPool {
  public:
   // nullptr: the system has no memory left.
   uint8_t* Take();
-  // The same outside the pool and without its lock, which a forked child may have inherited held.
-  static uint8_t* Map();
+  // The same outside of pools, where no session goes on: CUPTI asks on where it cannot be left, and
+  // takes back what sessions have left to it. Without a lock, which a forked child may have
+  // inherited held.
+  static uint8_t* TakeAlone();
+  // False: `buffer` is a pool's.
+  static bool GiveAlone(uint8_t* buffer);
   static void Unmap(uint8_t* buffer);
   // `used_bytes` from the start may be other than zero.
   void Give(uint8_t* buffer, size_t used_bytes);
@@ -40,6 +44,7 @@ class BufferPool {
   // CUPTI has at most so many; it drops records when its own are 2 GiB.
   static constexpr uint32_t kMaxTaken = 16384;
 
+  static uint8_t* Map();
   bool NoteTaken(uint8_t* buffer);
   void ForgetTaken(const uint8_t* buffer);
 

@@ -241,7 +241,7 @@ void OnBufferRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
   const int saved_errno = errno;
   const Inside inside(t_thread);
   const bool active = self.active.load(std::memory_order_relaxed);
-  *buffer = active ? self.pool.Take() : BufferPool::Map();
+  *buffer = active ? self.pool.Take() : BufferPool::TakeAlone();
   // Without a buffer CUPTI drops records; before 12.9 it may crash, as the program would next.
   *size = *buffer == nullptr ? 0 : kBufferBytes;
   *max_records = 0;  // as many as fit
@@ -258,9 +258,15 @@ void OnBufferCompleted(void* context, uint32_t stream_id, uint8_t* buffer, size_
   Injection& self = g_injection;
   const Inside inside(t_thread);
   // Else the program ends, or this is a forked child: the pool is not ours to touch.
-  if (!self.active.load(std::memory_order_relaxed)) return;
-  // Of a session that ended before CUPTI gave it back: its ids are others.
-  if (!self.pool.IsTaken(buffer)) return BufferPool::Unmap(buffer);
+  if (!self.active.load(std::memory_order_relaxed)) {
+    BufferPool::GiveAlone(buffer);
+    return;
+  }
+  // Of a session that ended before CUPTI gave it back, or of none: its ids are others.
+  if (!self.pool.IsTaken(buffer)) {
+    if (!BufferPool::GiveAlone(buffer)) BufferPool::Unmap(buffer);
+    return;
+  }
   const int saved_errno = errno;
   self.ring.Count(wire::kCounterBuffersCompleted);
   if (!self.ring.closed()) {

@@ -94,7 +94,8 @@ bool PcSampling::Open(wire::RingHeader* header, RingProducer* ring,
 void PcSampling::Close() {
   for (Context& context : contexts_) {
     if (context.rest != nullptr) munmap(context.rest, BytesOfData(kRestInstructions));
-    context = {};
+    context.rest = nullptr;
+    context.handle = nullptr;
   }
   if (data_ != nullptr) munmap(data_, BytesOfData(kInstructions));
   if (memory_ != nullptr) munmap(memory_, kFunctionsBytes + kNamesBytes);
@@ -252,10 +253,21 @@ void PcSampling::SendNotSampled(const char* function, cupti::Result result) {
 void PcSampling::OnContextDestroyed(void* handle) {
   if (!is_open()) return;
   const Held held(lock_, kContextPatienceNs);
-  if (!held.is_held) return ring_->Count(wire::kCounterCuptiErrors);
+  if (!held.is_held) ring_->Count(wire::kCounterCuptiErrors);
   for (Context& context : contexts_) {
-    if (context.handle == handle) End(context);
+    if (context.handle != handle) continue;
+    if (held.is_held) {
+      End(context);
+    } else {
+      context.is_gone = true;
+    }
   }
+}
+
+void PcSampling::Forget(Context& context) {
+  context.rest = nullptr;
+  context.is_gone = false;
+  context.handle = nullptr;
 }
 
 void PcSampling::End(Context& context) {
@@ -302,7 +314,7 @@ bool PcSampling::Fetch() {
 bool PcSampling::FetchContext(Context& context, bool may_wait) {
   const uint64_t now_ns = MonotonicNs();
   bool has_samples = false;
-  for (uint32_t round = 0; round < kMaxRounds; ++round) {
+  for (uint32_t round = 0; round < kMaxRounds && !context.is_gone; ++round) {
     data_->samples = data_->dropped = data_->other_samples = 0;
     data_->count = data_->left = 0;
     cupti::SamplingFetch fetch{sizeof(fetch), nullptr, context.handle, data_};
@@ -311,18 +323,19 @@ bool PcSampling::FetchContext(Context& context, bool may_wait) {
     const bool is_full = result == cupti::kErrorOutOfMemory;
     buffer_was_full_ = buffer_was_full_ || is_full || data_->buffer_is_full != 0;
     if (is_full) break;
+    if (result != cupti::kSuccess && context.is_gone) break;
     if (result != cupti::kSuccess) {
       SendNotSampled("another tool may use the counters of its GPU; cuptiPCSamplingGetData",
                      result);
       has_failed_.store(true, std::memory_order_release);
-      context.handle = nullptr;  // it would fail for ever
-      context.rest = nullptr;    // CUPTI may still write there: it stays
+      Forget(context);  // it would fail for ever
       break;
     }
     Take(context, *data_, now_ns, may_wait);
     has_samples = has_samples || data_->count > 0;
     if (data_->left == 0) break;
   }
+  if (context.is_gone) Forget(context);
   SendSums(context, now_ns);
   return has_samples;
 }

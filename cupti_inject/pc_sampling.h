@@ -46,7 +46,8 @@ class PcSampling {
 
  private:
   struct Context {
-    void* handle = nullptr;  // nullptr: free
+    std::atomic<void*> handle{nullptr};  // nullptr: free
+    std::atomic<bool> is_gone{false};    // set without the lock: CUPTI is to hear no more of it
     uint32_t id = 0;
     uint32_t device = 0;
     uint64_t since_ns = 0;
@@ -66,6 +67,8 @@ class PcSampling {
   bool Configure(Context& context);
   bool SendReasons(const Context& context);
   void SendNotSampled(const char* function, cupti::Result result);
+  // Where it is gone, or CUPTI has failed: CUPTI may still write to `rest`, which stays.
+  static void Forget(Context& context);
   bool FetchContext(Context& context, bool may_wait);
   void Take(const Context& context, cupti::SamplingData& data, uint64_t now_ns, bool may_wait);
   bool TakeInstruction(const Context& context, const cupti::PcSamples& samples, uint64_t now_ns);

@@ -4,10 +4,13 @@ that leave the rest of the recording as it is."""
 import json
 import os
 import pathlib
+import sys
+import time
 
+from attaching import Steps
 from simulated_gpu import record, simulated
-from xpu_testing import (Workspace, expect, expect_in, folded, main, report, require_recording,
-                         run_report, table_rows, workload)
+from xpu_testing import (Workspace, expect, expect_in, folded, main, program_of, recorder, report,
+                         require_recording, resident_kb, run_report, table_rows, workload)
 
 CUBINS = pathlib.Path(__file__).resolve().parent.parent / "captures" / "cubins"
 LAUNCHES = 20
@@ -200,6 +203,52 @@ def test_missing_permission():
 def test_another_tool_uses_the_counters():
     """CUPTI finds it out when it fetches, and crashes when records are switched off then."""
     check_not_sampled("another tool may use the counters of its GPU", XPU_FAKE_SAMPLES_FAIL="1")
+
+
+def test_memory_after_samples_failed():
+    """CUPTI cannot be left then: it asks for buffers until the program ends."""
+    require_recording()
+    with Workspace() as work:
+        command = [recorder(), "--gpu-samples", "-d", "500ms", "-o", work.file("capture.xpu"), "--",
+                   workload("endless_steps"), "--sleep-us", "200"]
+        with Steps(work, command, env=simulated(XPU_FAKE_SAMPLES_FAIL="1")) as steps:
+            program = program_of(steps.pid, workload("endless_steps"))
+            time.sleep(2)
+            before = resident_kb(program)
+            time.sleep(2)
+            growth = resident_kb(program) - before
+            steps.end()
+        expect("why", work.capture().losses(), {"gpu_not_sampled": 1})
+        # 30 MB where nothing is freed.
+        expect(f"{growth} KB more in 2 s", growth < 8192, True)
+
+
+RESET = """
+import ctypes, time
+cudart = ctypes.CDLL("libcudart.so.13")
+
+def work(sets):
+    place = ctypes.c_void_p()
+    assert cudart.cudaMalloc(ctypes.byref(place), 4096) == 0
+    for _ in range(sets):
+        assert cudart.cudaMemset(place, 0, 4096) == 0
+
+work(5)
+time.sleep(0.5)
+assert cudart.cudaDeviceReset() == 0
+work(7)
+"""
+
+
+def test_a_context_that_ends_during_a_fetch():
+    """The program waits a second for the fetch, then CUPTI hears no more of the context."""
+    require_recording()
+    with Workspace() as work:
+        record(work, "--gpu-samples", "--", sys.executable, "-c", RESET,
+               env=simulated(XPU_FAKE_SAMPLES_FETCH_MS="2000"))
+        capture = work.capture()
+        expect("sets", len(capture.memsets), 12)
+        expect("losses", capture.losses(), {})
 
 
 def test_counters_exclude_samples():

@@ -10,6 +10,8 @@
 #include <tuple>
 #include <vector>
 
+#include <unistd.h>
+
 #include "../settings.h"
 #include "cupti_inject/cupti_pc_sampling.h"
 
@@ -138,6 +140,12 @@ bool SamplesHaveFailed() {
   return sampling.has_failed;
 }
 
+void EndSampling(CUcontext context) {
+  Sampling& sampling = TheSampling();
+  const std::lock_guard lock(sampling.mutex);
+  sampling.contexts.erase(xpu_fake_driver()->context_uid(context));
+}
+
 void SampleKernel(const fake_cuda::Activity& kernel) {
   Sampling& sampling = TheSampling();
   const std::lock_guard lock(sampling.mutex);
@@ -235,6 +243,7 @@ int cuptiPCSamplingGetStallReasons(StallReasonNames* parameters) {
 }
 
 int cuptiPCSamplingGetData(SamplingFetch* fetch) {
+  usleep(static_cast<useconds_t>(EnvNumber("XPU_FAKE_SAMPLES_FETCH_MS", 0) * 1000));
   const std::lock_guard lock(TheSampling().mutex);
   SampledContext* context = Find(fetch->context);
   if (context == nullptr || !context->is_configured) return kSamplingNotInitialized;

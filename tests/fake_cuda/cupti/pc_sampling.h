@@ -11,6 +11,8 @@ namespace xpu::fake_cupti {
 const std::string& ModuleCode();
 // As after XPU_FAKE_SAMPLES_FAIL.
 bool SamplesHaveFailed();
+// A context is being destroyed: CUPTI has no samples of it any more.
+void EndSampling(CUcontext context);
 // A kernel was launched.
 void SampleKernel(const fake_cuda::Activity& kernel);
 

@@ -125,6 +125,9 @@ void OnResource(const Resource& resource) {
     data.resourceDescriptor = &graph;
   }
   CallBack(CallbackSite::kResource, CUPTI_CB_DOMAIN_RESOURCE, resource.callback_id, &data);
+  if (resource.callback_id == CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING) {
+    EndSampling(resource.context);
+  }
   code.assign(code.size(), '\x5a');
 }
 

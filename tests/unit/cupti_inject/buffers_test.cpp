@@ -105,5 +105,23 @@ TEST(BufferPool, WhatALivingCuptiHasIsNeverFreed) {
   BufferPool::Unmap(out);
 }
 
+// CUPTI asks for buffers and gives them back where it could not be left, for the life of a program.
+TEST(BufferPool, BuffersOfNoSessionAreFreedWhenTheyComeBack) {
+  BufferPool pool;
+  uint8_t* of_pool = pool.Take();
+  std::vector<uint8_t*> alone;
+  for (int i = 0; i < 100; ++i) alone.push_back(BufferPool::TakeAlone());
+  for (uint8_t* buffer : alone) {
+    EXPECT_FALSE(pool.IsTaken(buffer));
+    EXPECT_TRUE(BufferPool::GiveAlone(buffer));
+    EXPECT_FALSE(IsMapped(buffer));
+    EXPECT_FALSE(BufferPool::GiveAlone(buffer));
+  }
+  EXPECT_FALSE(BufferPool::GiveAlone(of_pool));
+  EXPECT_TRUE(IsMapped(of_pool));
+  pool.Give(of_pool, 0);
+  pool.Close(true);
+}
+
 }  // namespace
 }  // namespace xpu::inject
