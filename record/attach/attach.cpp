@@ -68,6 +68,11 @@ void Sleep(uint64_t ns) {
 
 Error Gone() { return Error{ErrorKind::kNotFound, "the process has ended", {}}; }
 
+Error Withdrawn() {
+  return Error{ErrorKind::kBusy, "xpu-record stood still: the library in it waits no longer",
+               "try again, on a machine that has time for it"};
+}
+
 Error CallFailed(const char* what) {
   return Error{ErrorKind::kSystem, Format("{} did not work in it", what),
                "it may be at a limit of memory or threads (ulimit -v, -u)"};
@@ -439,13 +444,15 @@ Result<UniqueFd> Attacher::TakeConnection() {
     Sleep(kMs / 5);
   }
   if (state == wire::AttachState::kRefused) return Refusal().error();
-  if (state != wire::AttachState::kOffered) return Gone();
+  if (state != wire::AttachState::kOffered) return Withdrawn();
   Observe(AttachStage::kOffered);
   int32_t theirs = -1;
   if (!memory_.Read(area_ + offsetof(wire::AttachRequest, socket), &theirs, sizeof(theirs))) {
     return Gone();
   }
   UniqueFd ours(static_cast<int>(::syscall(SYS_pidfd_getfd, target_.process->get(), theirs, 0)));
+  // The library closes its descriptor after it has withdrawn: the number may be another file's.
+  if (ReadState() != wire::AttachState::kOffered) return Withdrawn();
   if (!ours) return SystemError("pidfd_getfd", errno, "attaching needs Linux 5.6");
   int domain = 0;
   socklen_t size = sizeof(domain);

@@ -5,6 +5,7 @@ moments to a program of 16 threads."""
 import os
 import signal
 import subprocess
+import sys
 import time
 
 from xpu_testing import PATIENCE_S, expect, expect_in, find, main
@@ -22,9 +23,10 @@ LIMITS = {"poll-limit": "0 0", "ppoll-limit": "0 0", "select-limit": "0 0",
           "futex-until-limit": "-1 110", "sem_timedwait-limit": "-1 110"}
 
 
-def drive(process, *options, count=1, timeout=PATIENCE_S):
-    return subprocess.run([find("tests/system/xpu_attach_driver"), str(process.pid),
-                           find("tests/system/libxpu_attach_library.so"), str(count), *map(str, options)],
+def drive(process, *options, count=1, timeout=PATIENCE_S,
+          library="tests/system/libxpu_attach_library.so"):
+    return subprocess.run([find("tests/system/xpu_attach_driver"), str(process.pid), find(library),
+                           str(count), *map(str, options)],
                           capture_output=True, text=True, timeout=timeout)
 
 
@@ -91,6 +93,34 @@ def test_the_recorder_is_killed_at_each_stage():
                 end(process)
             else:
                 expect(f"{call}, killed when {stage}", end(process), (wanted, "", 0))
+
+
+OPENS_SOCKETS = """
+import select, socket, sys
+print("running", flush=True)
+pairs = []
+while not select.select([sys.stdin], [], [], 0.01)[0]:
+    if len(pairs) < 400: pairs.append(socket.socketpair())
+for pair in pairs:
+    for end in pair:
+        end.setblocking(False)
+        try:
+            print(end.recv(1))
+        except BlockingIOError:
+            pass
+"""
+
+
+def test_the_recorder_stands_still_when_it_is_offered_a_connection():
+    """The library has withdrawn by then, and its descriptor is another socket's."""
+    process = subprocess.Popen([sys.executable, "-c", OPENS_SOCKETS], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    result = drive(process, "--stand-still-at", STAGES.index("offered"),
+                   library="cupti_inject/libxpu_inject.so")
+    expect(f"status ({result.stdout})", result.returncode, 3)
+    expect_in("reason", "stood still", result.stdout)
+    expect("the program", end(process), ("", "", 0))
 
 
 def test_the_program_is_killed_at_each_stage():
