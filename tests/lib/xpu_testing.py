@@ -101,8 +101,9 @@ def copy_for_others(source, target):
     return target
 
 
-def find(*names):
-    """The first of these paths below the build tree or the bin directory."""
+def find(*names, own=False):
+    """The first of these paths below the build tree or the bin directory. `own`: a copy of it,
+    beside copies of the libraries: what is done to the files is done to no other test's."""
     places = []
     if "XPU_BIN_DIR" in os.environ:
         binaries = pathlib.Path(os.environ["XPU_BIN_DIR"])
@@ -113,7 +114,8 @@ def find(*names):
     for root, place in places:
         if place.exists():
             root, place = root.resolve(), place.resolve()
-            if os.geteuid() == 0 and not others_may_run(place) and place.is_relative_to(root):
+            hidden = os.geteuid() == 0 and not others_may_run(place)
+            if (own or hidden) and place.is_relative_to(root):
                 place = copy_for_others(place, copies_of(root) / place.relative_to(root))
             return str(place)
     looked_for = ", ".join(str(place) for _, place in places)
@@ -128,8 +130,8 @@ def recorder(env=None):
     return find("record/xpu-record-for-tests" if switches else "record/xpu-record")
 
 
-def workload(name):
-    return find(f"tests/workloads/{name}")
+def workload(name, own=False):
+    return find(f"tests/workloads/{name}", own=own)
 
 
 @functools.cache

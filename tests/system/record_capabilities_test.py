@@ -124,8 +124,8 @@ def test_launches_by_each_source():
             expect(f"{what}: kernels", len(capture.kernels), launches)
             expect(f"{what}: without a stack", keys(capture.kernels) - keys(capture.launch_stacks),
                    set())
-        result = record(work, ENOUGH, "--no-inject", "--gpu-only", workload("two_kernels"),
-                        "--mode=processes")
+        result = record(work, ENOUGH, "--no-inject", "--gpu-only",
+                        workload("two_kernels", own=True), "--mode=processes")
         expect("losses", captured(work).losses(), {})
         expect("probed", len(captured(work).probe_hits) >= launches, True)
 

@@ -57,10 +57,13 @@ def facts(capture):
 def compare(name, *arguments, options=()):
     """Records with each version; by version, what differs from the newest."""
     found = {}
+    about_stacks = {}
     for version in SIZES:
         with Workspace() as work:
             capture = recorded_with(version, work, name, *arguments, options=options)
             found[version] = facts(capture)
+            about_stacks[version] = {e["name"]: e["count"] for e in capture.of("ledger")
+                                     if e["name"] in xpu_testing.ABOUT_STACKS}
             sizes = {kind: {int(e["record_size_bytes"]) for e in capture.of(kind)}
                      for kind in KINDS if capture.of(kind)}
             expect(f"sizes of the records of {version}", sizes,
@@ -68,8 +71,12 @@ def compare(name, *arguments, options=()):
             expect(f"CUPTI's number with {version}",
                    {int(p["cupti_version"]) for p in capture.of("gpu_process")} - {0},
                    {{"11.8": 18, "12.0": 19, "12.4": 22, "12.9": 27, NEWEST: 130001}[version]})
-    return {version: {what: (value, found[NEWEST][what]) for what, value in found[version].items()
-                      if value != found[NEWEST][what]} for version in OLDER}
+    differences = {version: {what: (value, found[NEWEST][what]) for what, value in
+                             found[version].items() if value != found[NEWEST][what]}
+                   for version in OLDER}
+    if any(differences.values()):
+        print(f"        {name}: about stacks: {about_stacks}", flush=True)
+    return differences
 
 
 def same(name, *arguments, **options):

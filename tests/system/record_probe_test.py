@@ -20,16 +20,21 @@ RUNTIME, DRIVER = 1, 2  # ProbePurpose
 FORESEEN = {}
 
 
+# Copies of its own: return probes cut the stacks of all programs that use the file.
 def puppet():
-    return xpu_testing.find("tests/system/xpu_probe_puppet")
+    return xpu_testing.find("tests/system/xpu_probe_puppet", own=True)
 
 
 def odd_cudart():
-    return xpu_testing.find("tests/system/probe_cudart/libcudart.so")
+    return xpu_testing.find("tests/system/probe_cudart/libcudart.so", own=True)
 
 
 def fake_library(name):
-    return xpu_testing.find(f"tests/fake_cuda/lib/{name}")
+    return xpu_testing.find(f"tests/fake_cuda/lib/{name}", own=True)
+
+
+def workload(name):
+    return xpu_testing.workload(name, own=True)
 
 
 class ProbeCapture(xpu_testing.Capture):
@@ -95,7 +100,7 @@ def check_sites(capture, calls, account):
 
 def check_transformer(name):
     with Workspace() as work:
-        result, capture = recorded(work, xpu_testing.workload(name), "--requests", 8, "--layers", 2,
+        result, capture = recorded(work, workload(name), "--requests", 8, "--layers", 2,
                                    "--threads", 2)
         account = json.loads(result.stdout.splitlines()[-1])
         expect("losses", capture.losses(), {})
@@ -141,7 +146,7 @@ def test_named_library():
                                    options=("--cuda-lib", str(named)))
         expect_in("files probed", str(named), {p["path"] for p in capture.probes})
         check_late(capture, 20)
-        result, capture = recorded(work, xpu_testing.workload("driver_api"), "--launches", 5,
+        result, capture = recorded(work, workload("driver_api"), "--launches", 5,
                                    options=("--cuda-lib", str(named)))
         account = json.loads(result.stdout.splitlines()[-1])
         expect("driver calls", len(capture.of(DRIVER)), account["launches"])
@@ -162,12 +167,12 @@ def test_unusable_library():
 
 def test_graph_and_driver_api():
     with Workspace() as work:
-        _, capture = recorded(work, xpu_testing.workload("graph"), "--nodes", 4, "--replays", 5)
+        _, capture = recorded(work, workload("graph"), "--nodes", 4, "--replays", 5)
         replays = [c for c in capture.of(RUNTIME) if c["function"] == "cudaGraphLaunch"]
         expect("replays", len(replays), 5)
         expect("kernels of replays", {c["kernel"] for c in replays}, {0})
         expect("callers", {capture.frames(c)[-1] for c in replays}, {"ReplayGraph"})
-        result, capture = recorded(work, xpu_testing.workload("driver_api"), "--launches", 50)
+        result, capture = recorded(work, workload("driver_api"), "--launches", 50)
         account = json.loads(result.stdout.splitlines()[-1])
         counts = {}
         for call in capture.calls:
@@ -183,7 +188,7 @@ def test_only_the_target_and_its_descendants():
         for mode in ("fork", "exec", "threads"):
             with Workspace() as work:
                 result, capture = recorded(work, "/bin/sh", "-c",
-                                           f"{xpu_testing.workload('two_kernels')} --mode={mode} "
+                                           f"{workload('two_kernels')} --mode={mode} "
                                            "--launches 200; exit $?", env=FORESEEN)
                 account = json.loads(result.stdout.splitlines()[-1])
                 expect(f"{mode}: losses", capture.losses(), {})
@@ -205,7 +210,7 @@ def test_nested_pid_namespace():
         xpu_testing.skip("root", "unshare --pid does not work here")
     with Workspace() as work:
         result, capture = recorded(work, "unshare", "--pid", "--fork",
-                                   xpu_testing.workload("transformer"), "--requests", 4, env=FORESEEN)
+                                   workload("transformer"), "--requests", 4, env=FORESEEN)
         account = json.loads(result.stdout.splitlines()[-1])
         expect("the program's own pid", account["pid"], 1)
         expect("runtime calls", len(capture.of(RUNTIME)), account["launches"])
@@ -279,7 +284,7 @@ def test_needs_no_injected_library():
         alone = shutil.copy(xpu_testing.recorder(), work.path / "xpu-record")
         capture = work.path / "capture.xpu"
         result = subprocess.run([alone, "--no-inject", "-o", capture, "--",
-                                 xpu_testing.workload("vector_add")], capture_output=True, text=True)
+                                 workload("vector_add")], capture_output=True, text=True)
         expect(f"exit status ({result.stderr})", result.returncode, 0)
         expect("calls", [c["function"] for c in ProbeCapture(capture).of(RUNTIME)],
                ["cudaLaunchKernel"])
@@ -324,7 +329,7 @@ def test_stacks_of_another_recording():
     with Workspace() as work:
         if not spares_others(work):
             return
-        program = [xpu_testing.workload("paced_launches"), "--rate", "2000", "--seconds"]
+        program = [workload("paced_launches"), "--rate", "2000", "--seconds"]
         env = {**os.environ, **FORESEEN}
         other = subprocess.Popen([xpu_testing.recorder(), "-o", work.file("other.xpu"), *program,
                                   "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
@@ -347,7 +352,7 @@ def test_environment_is_not_changed():
 
 def test_hits_are_recorded_or_lost():
     with Workspace() as work:
-        result = work.record("--no-inject", "-v", "--", xpu_testing.workload("empty_launches"),
+        result = work.record("--no-inject", "-v", "--", workload("empty_launches"),
                              "--launches", "5000", "--threads", "2",
                              env={**os.environ, "XPU_TEST_DROP": "probe:10"})
         expect("exit status", result.returncode, 0)
