@@ -386,12 +386,13 @@ void GpuSource::CountMissingStacks(EventSink& sink) {
   }
 }
 
-// The program has ended and is not delayed, so the last tables are waited for.
+// The program has ended and is not delayed, so the last tables are waited for: on a busy machine, or
+// from a slow disk, they take a while.
 void GpuSource::GiveUpStacks(EventSink& sink) {
   for (auto& peer : peers_) ended_.push_back(std::move(peer));
   peers_.clear();
   std::erase_if(ended_, [&](auto& peer) { return FinishStacks(*peer, sink); });
-  constexpr uint64_t kPatienceNs = 2'000'000'000;
+  constexpr uint64_t kPatienceNs = 5'000'000'000;
   if (!ended_.empty()) shared_tables_->WaitUntil(MonotonicNs() + kPatienceNs);
   for (auto& peer : ended_) peer->stacks().Finish(sink);
   ended_.clear();
