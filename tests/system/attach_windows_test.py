@@ -15,7 +15,7 @@ from itertools import pairwise
 from attach_all_test import finish, record_all, run_alone, wait_until_recorded
 from attaching import Steps
 from gpu_attach_test import (CUPTI_KEEPS_KB, MEMORY_SLACK_KB, SLOWLY, WORKLOADS, expect_as_before,
-                             is_launch, settled, status_of)
+                             footprint, is_launch, settled)
 from gpu_capture import GpuCapture
 from gpu_programs import REAL, number_of_gpus, program
 from xpu_testing import PATIENCE_S, Workspace, expect, main, recorder, report, run_report
@@ -78,7 +78,7 @@ def check_windows(capture, pid, threads, launches=LAUNCHES, part=False):
 
 def test_each_window_is_complete():
     with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY, *PROGRAM]) as steps:
-        before = status_of(steps.pid)
+        before = footprint(steps.pid)
         result = work.record("-p", str(steps.pid), *WINDOWS, "-d", "4s")
         expect(f"status ({result.stderr})", result.returncode, 0)
         # One more than the first: what an attach leaves mapped is reused.
@@ -220,7 +220,7 @@ def record_for(work, seconds, programs, memory, output):
                 process.kill()
                 raise AssertionError(f"{program_name} has ended: {steps.process.returncode}, "
                                      f"{errors}")
-            memory[program_name].append(status_of(steps.pid)[3])
+            memory[program_name].append(footprint(steps.pid)[3])
     _, errors = process.communicate(timeout=PATIENCE_S)
     expect(f"status ({errors})", process.returncode, 0)
 
