@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cupti_inject/attach_request.h"
+#include "cupti_inject/cupti_loader.h"
 #include "cupti_inject/devices.h"
 #include "cupti_inject/flusher.h"
 #include "cupti_inject/nvtx_copies.h"
@@ -139,6 +140,10 @@ void StartIntervals(Injection& self) {
   self.gate.Unshut();
 }
 
+// Where it is true, an exit waits until CUPTI has been set up. A driver that is being taken down
+// runs handlers of ours only afterwards.
+bool MayGoOnNow(SetUpStep step) { return HandleExit(step) && !IsDriverGone(); }
+
 void RecordAttached(Injection& self, const WakeDescriptor& peer, const char* cupti_library) {
   // GRAPH_TRACE, enabled late, crashes libcupti at the next replay of an older graph. A copy of
   // NVTX that found no tool at its first call never asks again.
@@ -153,7 +158,9 @@ void RecordAttached(Injection& self, const WakeDescriptor& peer, const char* cup
   if (wants_intervals) OpenIntervals(self);
   // Before CUPTI can call back.
   Activate(self);
-  if (!SetUpCupti(self, cupti_library, reason, sizeof(reason))) return StayDormant(self, reason);
+  if (!SetUpCupti(self, cupti_library, &MayGoOnNow, reason, sizeof(reason))) {
+    return StayDormant(self, reason);
+  }
   if (self.intervals.is_open()) StartIntervals(self);
   SendDevices(self);
   NoteNvtx(self);
@@ -199,7 +206,7 @@ void Attach(wire::AttachRequest* request) {
       return area.Refuse(wire::kAttachIsTaken);
     }
     HandleForks();
-    HandleExit(ExitHandler::kAfterDriver);
+    HandleExit(SetUpStep::kBegins);
     connection = area.Offer();
   }
   if (connection < 0) return GiveUpSession();

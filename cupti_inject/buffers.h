@@ -20,7 +20,7 @@ class BufferPool {
  public:
   // nullptr: the system has no memory left.
   uint8_t* Take();
-  // The same outside of pools, where no session goes on: CUPTI asks on where it cannot be left, and
+  // The same for no pool, while no session goes on: CUPTI asks on where it cannot be left, and
   // takes back what sessions have left to it. Without a lock, which a forked child may have
   // inherited held.
   static uint8_t* TakeAlone();

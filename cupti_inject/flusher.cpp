@@ -11,7 +11,6 @@
 
 #include "cupti_inject/leaving.h"
 #include "cupti_inject/session.h"
-#include "cupti_inject/setup.h"
 #include "cupti_inject/thread_state.h"
 #include "cupti_inject/torch_allocator.h"
 
@@ -328,8 +327,8 @@ bool StartFlusher(Injection& self) {
   return started;
 }
 
-bool HandleExit(ExitHandler which) {
-  bool& is_there = g_process.has_exit_handler[static_cast<size_t>(which)];
+bool HandleExit(SetUpStep step) {
+  bool& is_there = g_process.has_exit_handler[static_cast<size_t>(step)];
   // Refused once the last handler has run.
   if (!is_there) is_there = std::atexit(&OnExit) == 0;
   return is_there && !g_process.exits.load();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cupti_inject/injection.h"
+#include "cupti_inject/setup.h"
 
 namespace xpu::inject {
 
@@ -12,12 +13,10 @@ namespace xpu::inject {
 void RunAttached(Injection& self, const WakeDescriptor& peer);
 // False: there is none; then StopFlusher does what is left of its work.
 bool StartFlusher(Injection& self);
-// What has perhaps registered exit handlers of its own by now. They run last in, first out, and
-// must not find us in the driver or in CUPTI, so one of ours comes after each.
-enum class ExitHandler : uint8_t { kAfterDriver, kAfterLoading, kAfterSubscribing };
-// Registers with libc, once in a process for each of these, that StopFlusher is called at exit.
-// False: the program exits already.
-bool HandleExit(ExitHandler which);
+// Registers with libc, once in a process for each step, that StopFlusher is called at exit. False:
+// the program exits already. Exit handlers run last in, first out, and those of the driver and of
+// CUPTI must not find us in either: ours come after theirs.
+bool HandleExit(SetUpStep step);
 // At exit: waits, bounded, for the last flush and until CUPTI is given back.
 void StopFlusher(Injection& self);
 

@@ -61,7 +61,9 @@ void Start() {
   char reason[1024] = "";
   // Before CUPTI can call back.
   Activate(self);
-  if (!SetUpCupti(self, chosen, reason, sizeof(reason))) {
+  // The program waits for us here.
+  constexpr MayGoOn kAlways = [](SetUpStep) { return true; };
+  if (!SetUpCupti(self, chosen, kAlways, reason, sizeof(reason))) {
     Deactivate(self);
     GoDormant(self, reason);
     return;
@@ -72,7 +74,7 @@ void Start() {
   self.stacks.WaitForTables(wake, kTablesPatienceNs);
   self.stacks.WaitForPython(wake, kPythonPatienceNs);
   if (!self.stacks.on()) WaitForMarkerTables(self, wake);
-  HandleExit(ExitHandler::kAfterSubscribing);
+  HandleExit(SetUpStep::kSubscribed);
   // Before there is a flusher: it may be through with everything at once.
   self.ring.SetState(wire::State::kActive);
   self.has_flusher = true;

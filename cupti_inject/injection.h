@@ -64,7 +64,7 @@ struct Process {
   std::atomic<uint32_t> graph_thread{0};  // 0: none; kSeveralThreads
   std::atomic<bool> keeps_cupti{false};   // for good
   bool has_fork_handler = false;          // of whose turn it is
-  bool has_exit_handler[3] = {};          // by ExitHandler
+  bool has_exit_handler[3] = {};          // by SetUpStep
   Presence presence;
   Nvtx nvtx;  // its copies in the program connect once
   TorchSlot torch;

@@ -5,7 +5,6 @@
 
 #include "cupti_inject/callbacks.h"
 #include "cupti_inject/cupti_versions.h"
-#include "cupti_inject/flusher.h"
 #include "cupti_inject/graph_nodes.h"
 #include "cupti_inject/watched_calls.h"
 
@@ -162,16 +161,6 @@ uint32_t EnableCallbacks(Injection& self, uint32_t domain) {
   return enabled;
 }
 
-// True: CUPTI must not be called any more. False: an exit waits until CUPTI has been set up. Only
-// after an attach: else the program itself waits for that.
-bool Exits(const Injection& self, ExitHandler which, char* reason, size_t reason_size) {
-  if (!self.attached) return false;
-  // A driver that is being taken down runs handlers of ours only afterwards.
-  if (HandleExit(which) && !IsDriverGone()) return false;
-  std::snprintf(reason, reason_size, "the program exited while CUPTI was being started");
-  return true;
-}
-
 // Where it does not work the rest of the recording goes on.
 void OpenSampling(Injection& self) {
   if ((self.settings & wire::kSettingGpuSamples) == 0) return;
@@ -202,8 +191,14 @@ void SendDetail(Injection& self, wire::DetailKind kind, uint64_t number, const c
   }
 }
 
-bool SetUpCupti(Injection& self, const char* chosen_cupti, char* reason, size_t reason_size) {
-  if (Exits(self, ExitHandler::kAfterDriver, reason, reason_size)) return false;
+bool SetUpCupti(Injection& self, const char* chosen_cupti, MayGoOn may_go_on, char* reason,
+                size_t reason_size) {
+  const auto goes_on = [&](SetUpStep step) {
+    if (may_go_on(step)) return true;
+    std::snprintf(reason, reason_size, "the program exited while CUPTI was being started");
+    return false;
+  };
+  if (!goes_on(SetUpStep::kBegins)) return false;
   const uint32_t driver_version = DriverVersion();
   if (driver_version != 0) SendDetail(self, wire::DetailKind::kDriverVersion, driver_version, "");
   LoadedCupti loaded;
@@ -217,10 +212,8 @@ bool SetUpCupti(Injection& self, const char* chosen_cupti, char* reason, size_t 
     std::snprintf(reason, reason_size, "no memory for the table of names");
     return false;
   }
-  if (Exits(self, ExitHandler::kAfterLoading, reason, reason_size)) return false;
-  if (!Subscribe(self, reason, reason_size)) return false;
-  if (Exits(self, ExitHandler::kAfterSubscribing, reason, reason_size) ||
-      !EnableActivities(self, reason, reason_size)) {
+  if (!goes_on(SetUpStep::kLoaded) || !Subscribe(self, reason, reason_size)) return false;
+  if (!goes_on(SetUpStep::kSubscribed) || !EnableActivities(self, reason, reason_size)) {
     TearDownCupti(self);
     return false;
   }

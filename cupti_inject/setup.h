@@ -8,8 +8,14 @@
 
 namespace xpu::inject {
 
+// By each of these the driver, or CUPTI, may have registered exit handlers.
+enum class SetUpStep : uint8_t { kBegins, kLoaded, kSubscribed };
+// Asked at each. False: the program exits, and CUPTI must not be called any more.
+using MayGoOn = bool (*)(SetUpStep step);
+
 // Everything of Start() after the ring. False with one sentence in `reason`.
-bool SetUpCupti(Injection& self, const char* chosen_cupti, char* reason, size_t reason_size);
+bool SetUpCupti(Injection& self, const char* chosen_cupti, MayGoOn may_go_on, char* reason,
+                size_t reason_size);
 void DisableActivities(const Injection& self);
 void TearDownCupti(const Injection& self);
 void SendDetail(Injection& self, wire::DetailKind kind, uint64_t number, const char* text);

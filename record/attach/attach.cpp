@@ -69,8 +69,7 @@ void Sleep(uint64_t ns) {
 Error Gone() { return Error{ErrorKind::kNotFound, "the process has ended", {}}; }
 
 Error Withdrawn() {
-  return Error{ErrorKind::kBusy, "xpu-record stood still: the library in it waits no longer",
-               "try again, on a machine that has time for it"};
+  return {ErrorKind::kBusy, "xpu-record was stopped for too long meanwhile", "try again"};
 }
 
 Error CallFailed(const char* what) {
@@ -451,7 +450,7 @@ Result<UniqueFd> Attacher::TakeConnection() {
     return Gone();
   }
   UniqueFd ours(static_cast<int>(::syscall(SYS_pidfd_getfd, target_.process->get(), theirs, 0)));
-  // The library closes its descriptor after it has withdrawn: the number may be another file's.
+  // Once it has withdrawn, the library's descriptor may be another file's.
   if (ReadState() != wire::AttachState::kOffered) return Withdrawn();
   if (!ours) return SystemError("pidfd_getfd", errno, "attaching needs Linux 5.6");
   int domain = 0;

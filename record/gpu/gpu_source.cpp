@@ -386,8 +386,8 @@ void GpuSource::CountMissingStacks(EventSink& sink) {
   }
 }
 
-// The program has ended and is not delayed, so the last tables are waited for: on a busy machine, or
-// from a slow disk, they take a while.
+// The program has ended and is not delayed, so the last tables are waited for: on a busy machine,
+// or from a slow disk, they take a while.
 void GpuSource::GiveUpStacks(EventSink& sink) {
   for (auto& peer : peers_) ended_.push_back(std::move(peer));
   peers_.clear();

@@ -323,7 +323,7 @@ def exit_status_during_an_attach(work, number, delay_s, environment):
 def test_the_program_exits_during_the_attach():
     """An H200 takes 0.3 s to attach, of which CUPTI takes half. Exit handlers of CUPTI and of the
     driver run then, which must not find us in either."""
-    count = 400 if REAL else 8
+    count = 150 if REAL else 8
     slowly = {"XPU_FAKE_SET_UP_MS": "150", "XPU_FAKE_SHUT_DOWN_MS": "300"}
     with Workspace() as work, concurrent.futures.ThreadPoolExecutor(10 if REAL else 2) as pool:
         ends = [pool.submit(exit_status_during_an_attach, work, i, 0.5 * i / count,

@@ -119,7 +119,7 @@ def test_the_recorder_stands_still_when_it_is_offered_a_connection():
     result = drive(process, "--stand-still-at", STAGES.index("offered"),
                    library="cupti_inject/libxpu_inject.so")
     expect(f"status ({result.stdout})", result.returncode, 3)
-    expect_in("reason", "stood still", result.stdout)
+    expect_in("reason", "xpu-record was stopped for too long", result.stdout)
     expect("the program", end(process), ("", "", 0))
 
 

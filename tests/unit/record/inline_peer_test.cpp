@@ -360,12 +360,12 @@ TEST_F(InlinePeerTest, ACopyWaitsForTheMappingsOfItsTime) {
   const std::string build_id = *ReadBuildId("/proc/self/exe");
   const auto inner = reinterpret_cast<uint64_t>(&FindOwnCode);
   const auto outer = reinterpret_cast<uint64_t>(&Stop) + 1;
-  SendStackCopy(5, inner, {outer, 0}, 7);
   OwnCode other = FindOwnCode();
   other.bias -= 64;  // another file's rules
   SendCodeFile(0, other, build_id, "");
   peer_->Drain(*sink_);
-  tables_.WaitUntil(kForever);
+  tables_.WaitUntil(kForever);  // first: a copy does not wait for ever
+  SendStackCopy(5, inner, {outer, 0}, 7);
   peer_->Drain(*sink_);
   EXPECT_TRUE(peer_->stacks().waits());
 
