@@ -35,7 +35,9 @@ __attribute__((always_inline)) inline bool WaitForLibrary(LoaderArea* area) {
     Call(SYS_nanosleep, Address(&area->pause));
   }
   LibraryState expected = LibraryState::kComing;
-  return !area->library_state.compare_exchange_strong(expected, LibraryState::kGivenUp);
+  if (!area->library_state.compare_exchange_strong(expected, LibraryState::kGivenUp)) return true;
+  area->request.state.store(wire::AttachState::kWithdrawn, std::memory_order_release);
+  return false;
 }
 
 // A descriptor of a file in memory that holds the library; negative: an error number.
@@ -67,8 +69,8 @@ __attribute__((always_inline)) inline void AppendNumber(char* text, long number)
   *text = '\0';
 }
 
-// The recorder reads the reason, and says so, or is gone.
-__attribute__((always_inline)) inline void Refuse(LoaderArea* area, const char* reason) {
+// True: the recorder has read the reason. False: it is gone, or stands still and writes later.
+__attribute__((always_inline)) inline bool Refuse(LoaderArea* area, const char* reason) {
   char* to = area->request.error;
   for (size_t i = 0; reason != nullptr && reason[i] != '\0' && i + 1 < sizeof(area->request.error);
        ++i) {
@@ -77,36 +79,45 @@ __attribute__((always_inline)) inline void Refuse(LoaderArea* area, const char* 
   *to = '\0';
   area->request.state.store(wire::AttachState::kRefused, std::memory_order_release);
   for (uint64_t waits = 0; waits < area->most_pauses; ++waits) {
-    if (area->request.state.load(std::memory_order_acquire) != wire::AttachState::kRefused) return;
+    if (area->request.state.load(std::memory_order_acquire) != wire::AttachState::kRefused) {
+      return true;
+    }
     Call(SYS_nanosleep, Address(&area->pause));
   }
+  wire::AttachState expected = wire::AttachState::kRefused;
+  return !area->request.state.compare_exchange_strong(expected, wire::AttachState::kWithdrawn);
 }
 
-// Where the library begins; nullptr: it could not be loaded.
-__attribute__((always_inline)) inline const void* Load(LoaderArea* area) {
+// Where the library begins; nullptr: it could not be loaded. `is_over`: the recorder writes nothing
+// to the area any more.
+__attribute__((always_inline)) inline const void* Load(LoaderArea* area, bool* is_over) {
   constexpr int kNow = 2;  // RTLD_NOW | RTLD_LOCAL
   if (area->entry != 0) return reinterpret_cast<const void*>(area->entry);
+  *is_over = false;
   if (!WaitForLibrary(area)) return nullptr;
   const long fd = CopyLibrary(area);
   if (fd < 0) {
-    Refuse(area, nullptr);
+    *is_over = Refuse(area, nullptr);
     return nullptr;
   }
   AppendNumber(area->path, fd);
   void* library = area->dlopen(area->path, kNow);
   Call(SYS_close, fd);
   const void* entry = library == nullptr ? nullptr : area->dlsym(library, area->entry_name);
-  if (entry == nullptr) Refuse(area, area->dlerror());
+  if (entry == nullptr) *is_over = Refuse(area, area->dlerror());
   return entry;
 }
 
 // The name keeps the assembly below readable.
 extern "C" XPU_COPIED const void* xpu_loader_load(LoaderArea* area) {
   area->runs.store(1, std::memory_order_release);
-  if (const void* entry = Load(area)) return entry;
+  bool is_over = false;
+  if (const void* entry = Load(area, &is_over)) return entry;
   // The library detaches the thread itself.
   area->pthread_detach(area->pthread_self());
-  return reinterpret_cast<const void*>(area->munmap);
+  // Else the area stays: a function that does nothing.
+  return is_over ? reinterpret_cast<const void*>(area->munmap)
+                 : reinterpret_cast<const void*>(area->pthread_self);
 }
 
 }  // namespace

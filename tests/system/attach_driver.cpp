@@ -1,10 +1,10 @@
 // Attaches to a process again and again, for record_attach_test.py:
 //   PID LIBRARY COUNT [--session N] [--pause-us N]
-//   [--end-at STAGE | --end-target-at STAGE | --stand-still-at STAGE]
+//   [--end-at STAGE | --end-target-at STAGE | --stand-still-at STAGE --seconds N]
 // For each attach a line: the time for which a thread stood still in ns, attempts, whether the
 // library was mapped, the thread. A random pause of up to twice --pause-us lies between two. At the
 // stage, a number of AttachStage, this program or the other one is killed, or this one stands still
-// for longer than it is waited for. Status 3: an error, which it prints.
+// for so long. Status 3: an error, which it prints.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +15,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cupti_inject/attach_request.h"
 #include "record/attach/attach.h"
 
 namespace {
@@ -27,6 +26,7 @@ struct Arguments {
   int end_at = -1;
   int end_target_at = -1;
   int stand_still_at = -1;
+  unsigned seconds = 0;
 };
 
 Arguments Parse(int argc, char** argv) {
@@ -42,6 +42,7 @@ Arguments Parse(int argc, char** argv) {
     if (name == "--pause-us") arguments.pause_us = static_cast<unsigned>(value);
     if (name == "--end-at") arguments.end_at = value;
     if (name == "--stand-still-at") arguments.stand_still_at = value;
+    if (name == "--seconds") arguments.seconds = static_cast<unsigned>(value);
     if (name == "--end-target-at") arguments.end_target_at = value;
   }
   return arguments;
@@ -55,7 +56,7 @@ int main(int argc, char** argv) {
   const xpu::AttachObserver observe = [&](xpu::AttachStage stage) {
     const int number = static_cast<int>(stage);
     if (number == arguments.end_at) ::kill(::getpid(), SIGKILL);
-    if (number == arguments.stand_still_at) ::usleep(2 * xpu::wire::kAttachPatienceNs / 1000);
+    if (number == arguments.stand_still_at) ::sleep(arguments.seconds);
     if (number == arguments.end_target_at) ::kill(arguments.target.pid, SIGKILL);
   };
   std::mt19937 random(std::random_device{}());

@@ -116,11 +116,33 @@ def test_the_recorder_stands_still_when_it_is_offered_a_connection():
     process = subprocess.Popen([sys.executable, "-c", OPENS_SOCKETS], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     process.stdout.readline()
-    result = drive(process, "--stand-still-at", STAGES.index("offered"),
+    result = drive(process, "--stand-still-at", STAGES.index("offered"), "--seconds", 4,
                    library="cupti_inject/libxpu_inject.so")
     expect(f"status ({result.stdout})", result.returncode, 3)
     expect_in("reason", "xpu-record was stopped for too long", result.stdout)
     expect("the program", end(process), ("", "", 0))
+
+
+# Takes memory, also where others have given some back, and looks whether it was written to.
+MAPS_MEMORY = """
+import mmap, select, sys
+print("running", flush=True)
+areas = []
+while not select.select([sys.stdin], [], [], 0.005)[0]:
+    areas.append(mmap.mmap(-1, 1 << 16, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+print(sum(bool(area.read().strip(b"\\0")) for area in areas))
+"""
+
+
+def test_a_recorder_that_stands_still_writes_to_nothing_else():
+    """The thread that it has started waits for the library, gives up and ends."""
+    process = subprocess.Popen([sys.executable, "-c", MAPS_MEMORY], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    result = drive(process, "--stand-still-at", STAGES.index("thread runs"), "--seconds", 12)
+    expect(f"status ({result.stdout})", result.returncode, 3)
+    expect_in("reason", "xpu-record was stopped for too long", result.stdout)
+    expect("areas that were written to", end(process), ("0\n", "", 0))
 
 
 def test_the_program_is_killed_at_each_stage():
