@@ -37,7 +37,9 @@ class Area {
   Area(const Area&) = delete;
   Area& operator=(const Area&) = delete;
   ~Area() {
-    if (bytes_ != 0 && !may_be_written_) munmap(reinterpret_cast<void*>(start_), bytes_);
+    // The request alone.
+    const uint64_t kept = may_be_written_ ? wire::kPageBytes : 0;
+    if (bytes_ > kept) munmap(reinterpret_cast<void*>(start_ + kept), bytes_ - kept);
   }
 
   bool Move(wire::AttachState from, wire::AttachState to) {
@@ -140,9 +142,15 @@ void StartIntervals(Injection& self) {
   self.gate.Unshut();
 }
 
-// Where it is true, an exit waits until CUPTI has been set up. A driver that is being taken down
-// runs handlers of ours only afterwards.
-bool MayGoOnNow(SetUpStep step) { return HandleExit(step) && !IsDriverGone(); }
+// Where it is true, an exit waits until CUPTI has been set up. An exit that was in a handler of
+// CUPTI's comes to ours next, once that one has returned; the driver says itself that it is being
+// taken down.
+bool MayGoOnNow(SetUpStep step) {
+  constexpr uint64_t kHandlerNs = 1'000'000;
+  const bool is_registered = HandleExit(step);
+  SleepNs(kHandlerNs);
+  return is_registered && !g_process.exits.load() && !IsDriverGone();
+}
 
 void RecordAttached(Injection& self, const WakeDescriptor& peer, const char* cupti_library) {
   // GRAPH_TRACE, enabled late, crashes libcupti at the next replay of an older graph. A copy of
@@ -154,10 +162,11 @@ void RecordAttached(Injection& self, const WakeDescriptor& peer, const char* cup
   self.has_flusher = true;  // this thread
   // It was created before anybody could tell us. Without one, CUPTI has no clock yet.
   self.context_exists.store(true, std::memory_order_release);
+  // Before CUPTI can call back, and before anything calls the driver.
+  Activate(self);
+  if (!MayGoOnNow(SetUpStep::kBegins)) return StayDormant(self, kExitedMeanwhile);
   char reason[1024] = "";
   if (wants_intervals) OpenIntervals(self);
-  // Before CUPTI can call back.
-  Activate(self);
   if (!SetUpCupti(self, cupti_library, &MayGoOnNow, reason, sizeof(reason))) {
     return StayDormant(self, reason);
   }

@@ -245,7 +245,7 @@ void* RunFlusher(void* injection) {
 }
 
 void OnExit() {
-  g_process.exits.store(true);
+  if (g_process.exits.exchange(true)) return;  // one of them waits
   if (g_injection.active.load()) StopFlusher(g_injection);
 }
 
@@ -331,7 +331,7 @@ bool HandleExit(SetUpStep step) {
   bool& is_there = g_process.has_exit_handler[static_cast<size_t>(step)];
   // Refused once the last handler has run.
   if (!is_there) is_there = std::atexit(&OnExit) == 0;
-  return is_there && !g_process.exits.load();
+  return is_there;
 }
 
 void StopFlusher(Injection& self) {

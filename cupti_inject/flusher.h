@@ -14,7 +14,7 @@ void RunAttached(Injection& self, const WakeDescriptor& peer);
 // False: there is none; then StopFlusher does what is left of its work.
 bool StartFlusher(Injection& self);
 // Registers with libc, once in a process for each step, that StopFlusher is called at exit. False:
-// the program exits already. Exit handlers run last in, first out, and those of the driver and of
+// the last handler has run. Exit handlers run last in, first out, and those of the driver and of
 // CUPTI must not find us in either: ours come after theirs.
 bool HandleExit(SetUpStep step);
 // At exit: waits, bounded, for the last flush and until CUPTI is given back.

@@ -128,6 +128,7 @@ void PcSampling::OnContextCreated(void* handle) {
   if (!held.is_held) return SendNotSampled("another context is being sampled", cupti::kSuccess);
   for (Context& context : contexts_) {
     if (context.handle != nullptr) continue;
+    context.is_gone = false;
     context.handle = handle;
     if (!Begin(context)) context.handle = nullptr;
     return;
@@ -335,7 +336,10 @@ bool PcSampling::FetchContext(Context& context, bool may_wait) {
     has_samples = has_samples || data_->count > 0;
     if (data_->left == 0) break;
   }
-  if (context.is_gone) Forget(context);
+  if (context.is_gone) {
+    Forget(context);
+    SendNotSampled("the context ended while its samples were being fetched", cupti::kSuccess);
+  }
   SendSums(context, now_ns);
   return has_samples;
 }

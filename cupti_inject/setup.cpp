@@ -195,14 +195,16 @@ bool SetUpCupti(Injection& self, const char* chosen_cupti, MayGoOn may_go_on, ch
                 size_t reason_size) {
   const auto goes_on = [&](SetUpStep step) {
     if (may_go_on(step)) return true;
-    std::snprintf(reason, reason_size, "the program exited while CUPTI was being started");
+    std::snprintf(reason, reason_size, "%s", kExitedMeanwhile);
     return false;
   };
-  if (!goes_on(SetUpStep::kBegins)) return false;
   const uint32_t driver_version = DriverVersion();
   if (driver_version != 0) SendDetail(self, wire::DetailKind::kDriverVersion, driver_version, "");
   LoadedCupti loaded;
-  if (!LoadCupti(chosen_cupti, driver_version, &loaded, reason, reason_size)) return false;
+  if (!LoadCupti(chosen_cupti, driver_version, &loaded, reason, reason_size) ||
+      !goes_on(SetUpStep::kLoaded)) {
+    return false;
+  }
   self.cupti = loaded.functions;
   self.cupti_version = loaded.version;
   self.wait_describer.Open(&self.cupti, WaitDescriber::FindStreamContext());
@@ -212,8 +214,8 @@ bool SetUpCupti(Injection& self, const char* chosen_cupti, MayGoOn may_go_on, ch
     std::snprintf(reason, reason_size, "no memory for the table of names");
     return false;
   }
-  if (!goes_on(SetUpStep::kLoaded) || !Subscribe(self, reason, reason_size)) return false;
-  if (!goes_on(SetUpStep::kSubscribed) || !EnableActivities(self, reason, reason_size)) {
+  if (!Subscribe(self, reason, reason_size) || !goes_on(SetUpStep::kSubscribed)) return false;
+  if (!EnableActivities(self, reason, reason_size)) {
     TearDownCupti(self);
     return false;
   }

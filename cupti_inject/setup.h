@@ -10,8 +10,9 @@ namespace xpu::inject {
 
 // By each of these the driver, or CUPTI, may have registered exit handlers.
 enum class SetUpStep : uint8_t { kBegins, kLoaded, kSubscribed };
-// Asked at each. False: the program exits, and CUPTI must not be called any more.
+// Asked at the last two. False: the program exits, and CUPTI must not be called any more.
 using MayGoOn = bool (*)(SetUpStep step);
+inline constexpr char kExitedMeanwhile[] = "the program exited while CUPTI was being started";
 
 // Everything of Start() after the ring. False with one sentence in `reason`.
 bool SetUpCupti(Injection& self, const char* chosen_cupti, MayGoOn may_go_on, char* reason,

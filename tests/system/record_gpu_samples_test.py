@@ -248,7 +248,10 @@ def test_a_context_that_ends_during_a_fetch():
                env=simulated(XPU_FAKE_SAMPLES_FETCH_MS="2000"))
         capture = work.capture()
         expect("sets", len(capture.memsets), 12)
-        expect("losses", capture.losses(), {})
+        # None where the machine is so busy that the second is longer.
+        expect("why", [detail for detail in capture.details("gpu_not_sampled") if
+                       "the context ended while its samples were being fetched" not in detail], [])
+        expect("losses", set(capture.losses()) <= {"gpu_not_sampled"}, True)
 
 
 def test_counters_exclude_samples():

@@ -174,6 +174,7 @@ static CUptiResult SubscribeV2(CUpti_SubscriberHandle* subscriber, CUpti_Callbac
 XPU_SINCE(13000, cuptiSubscribe_v2, SubscribeV2)
 
 CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber) {
+  MustBeThere();
   State& state = TheState();
   if (subscriber == nullptr || state.subscriber.load() != subscriber) {
     return CUPTI_ERROR_INVALID_PARAMETER;
@@ -282,6 +283,7 @@ CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
 
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
   if (kind <= 0 || kind >= CUPTI_ACTIVITY_KIND_COUNT) return CUPTI_ERROR_INVALID_KIND;
+  MustBeThere();
   if (SamplesHaveFailed()) std::abort();
   TheState().kinds[kind] = false;
   return CUPTI_SUCCESS;
