@@ -7,9 +7,9 @@
 // request. From then on the library owns the area. It makes a pair of connected sockets and offers
 // one end (kOffered); the recorder takes a copy of that end (pidfd_getfd) and says so (kTaken); the
 // library closes its own copy, unmaps the area, and the handshake of wire.h goes on over the pair.
-// Each side waits for the other only for kAttachPatienceNs: whoever is alone cleans up, but for an
-// area into which the other one may write yet. An answer
-// takes up to 1.2 s where another session in the process may be about to end.
+// Each side waits for the other only for kAttachPatienceNs: whoever is alone cleans up, but for the
+// memory into which a recorder that was stopped may write when it goes on. An answer takes up to
+// 1.2 s where another session in the process may be about to end.
 //
 // The session lasts until the recorder asks for its end (wire::kGateEnds), closes its ring or its
 // end of the connection, or dies. The library sets wire::State::kFinished when everything was sent,
@@ -41,7 +41,7 @@ enum class AttachState : uint32_t {
 
 struct AttachRequest {
   uint32_t version;                // kAttachVersion; this and `state` are in every version
-  std::atomic<AttachState> state;  // each side moves it forward by compare-and-swap
+  std::atomic<AttachState> state;  // moved forward; in the program by compare-and-swap
   std::atomic<int32_t> socket;     // a descriptor of the process; -1: not yet
   uint32_t reserved;
   uint64_t area_start;  // of the mapping that holds this
