@@ -216,6 +216,22 @@ def full_disk_problems(binary, directory):
                                   text=True)
         if done.returncode != 1 or error not in done.stderr:
             yield f"{arguments[0]} to a full disk: status {done.returncode}, {done.stderr}"
+    yield from full_database_problems(binary, directory)
+
+
+def full_database_problems(binary, directory):
+    """SQLite has errors of its own, and writes to files alone: here on a disk of 64 KiB."""
+    disk = pathlib.Path(directory, "disk")
+    disk.mkdir()
+    mount = ["unshare", "--map-root-user", "--mount", "sh", "-c",
+             'mount -t tmpfs -o size=64k none "$0" && "$@"', disk]
+    if subprocess.run([*mount, "true"], capture_output=True).returncode != 0:
+        return  # no user namespaces here
+    done = subprocess.run([*mount, binary, "--export", "sqlite", "-o", disk / "scene.sqlite",
+                           f"{directory}/scene.xpu"], capture_output=True, text=True)
+    error = f"{disk}/scene.sqlite: write: No space left on device\nhint: the disk is full"
+    if done.returncode != 1 or error not in done.stderr:
+        yield f"a database on a full disk: status {done.returncode}, {done.stderr}"
 
 
 def header_problems(binary, directory):

@@ -1,5 +1,6 @@
 #include "report/export/sqlite/sqlite_tables.h"
 
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <unordered_map>
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "format/base/check.h"
+#include "format/base/file.h"
 #include "format/base/handle.h"
 #include "format/base/output_location.h"
 #include "format/base/terminal_text.h"
@@ -106,6 +108,10 @@ class SqliteTables final : public TableSink {
 
   void Check(int result) {
     if (result == SQLITE_OK || result == SQLITE_DONE || failed()) return;
+    if (result == SQLITE_FULL) {
+      status_ = SystemError(Format("{}: write", path_), ENOSPC, WriteHint(ENOSPC));
+      return;
+    }
     const int number = sqlite3_system_errno(database_.get());
     const std::string what = Format("{}: write: {}", path_, sqlite3_errmsg(database_.get()));
     const bool is_system = result == SQLITE_IOERR || result == SQLITE_CANTOPEN;

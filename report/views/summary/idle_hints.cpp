@@ -58,9 +58,16 @@ class IdleHints {
     double weight = 0;
   };
 
+  struct Stretch {
+    uint64_t start_ns = 0;  // 0: from the start
+    uint64_t end_ns = 0;    // 0: to the end
+  };
+
   void Add(double weight, std::string what, std::string next, std::string time = {}) {
     found_.push_back({{std::move(what), std::move(next), std::move(time)}, weight});
   }
+  void AddWithSamples(double weight, std::string what, std::string_view when, const Owner& thread,
+                      Stretch stretch, std::string_view file);
   void AddStart();
   void AddSteady();
   void AddEnd();
@@ -70,8 +77,8 @@ class IdleHints {
   void AddThread(const Owner& thread, uint64_t start_ns, uint64_t end_ns, IdleCauses& causes);
   std::string CausesText(IdleCauses& causes);
   std::string SteadyText(uint64_t part_ns) const;
-  std::string TimeOf(uint64_t start_ns, uint64_t end_ns) const;
-  std::string FlameGraphOf(const Owner& thread, std::string_view file) const;
+  std::string TimeOf(Stretch stretch) const;
+  bool HasSamples(const Owner& thread, Stretch stretch) const;
   double Elapsed(uint64_t ns) const { return ShareOf(ns, elapsed_ns_); }
 
   Analysis& analysis_;
@@ -87,20 +94,40 @@ class IdleHints {
   std::vector<Found> found_;
 };
 
-// "1.162s-11.9s", what --time takes; 0: from the start, to the end.
-std::string IdleHints::TimeOf(uint64_t start_ns, uint64_t end_ns) const {
+// "1.162s-11.9s", what --time takes.
+std::string IdleHints::TimeOf(Stretch stretch) const {
   const auto text = [this](uint64_t ns) {
     const uint64_t since_start_us = (ns - std::min(ns, start_ns_)) / 1000;
     return Format("{}.{:06}s", since_start_us / 1'000'000, since_start_us % 1'000'000);
   };
-  return Format("{}-{}", start_ns == 0 ? "" : text(start_ns), end_ns == 0 ? "" : text(end_ns));
+  return Format("{}-{}", stretch.start_ns == 0 ? "" : text(stretch.start_ns),
+                stretch.end_ns == 0 ? "" : text(stretch.end_ns));
 }
 
-// Of the thread alone: others that compute meanwhile would fill the page.
-std::string IdleHints::FlameGraphOf(const Owner& thread, std::string_view file) const {
+// What shows what the thread did in a stretch of time. Of the thread alone: others that compute
+// meanwhile would fill the page. A thread that only waited has no samples, and no flame graph.
+void IdleHints::AddWithSamples(double weight, std::string what, std::string_view when,
+                               const Owner& thread, Stretch stretch, std::string_view file) {
+  if (analysis_.model.events.sample_sources.empty()) {
+    AppendFormat(what, ". Record without --gpu-only to see what the CPU did {}.", when);
+    return Add(weight, std::move(what), "");
+  }
+  if (!HasSamples(thread, stretch)) return Add(weight, std::move(what) + ".", "");
+  AppendFormat(what, ". What the CPU did {}:", when);
   std::string command = Format("--flamegraph --mode cpu -o {}", file);
   if (filter_.tids.empty() && thread.tid != 0) AppendFormat(command, " --tid {}", thread.tid);
-  return command;
+  Add(weight, std::move(what), std::move(command), TimeOf(stretch));
+}
+
+bool IdleHints::HasSamples(const Owner& thread, Stretch stretch) const {
+  const SampleList& all = analysis_.model.events.cpu_samples;
+  const uint64_t end_ns = stretch.end_ns == 0 ? UINT64_MAX : stretch.end_ns;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const uint64_t time_ns = all.Get<&CpuSample::time_ns>(i);
+    if (time_ns < stretch.start_ns || time_ns >= end_ns) continue;
+    if (thread.tid == 0 || all.Get<&CpuSample::tid>(i) == thread.tid) return true;
+  }
+  return false;
 }
 
 uint64_t IdleHints::AddGaps(uint64_t start_ns, uint64_t end_ns, IdleCauses& causes) {
@@ -151,7 +178,8 @@ std::string IdleHints::CausesText(IdleCauses& causes) {
 void IdleHints::AddStart() {
   if (filter_.IsOfRanges() || gpu_->spans.empty()) return;
   const Owner owner = OwnerOf(analysis_, analysis_.correlation.work[gpu_->spans.front().first]);
-  uint64_t begin_ns = start_ns_ + filter_.time.begin_ns;
+  const uint64_t shown_ns = start_ns_ + filter_.time.begin_ns;
+  uint64_t begin_ns = shown_ns;
   if (owner.process) {
     begin_ns = std::max(begin_ns, analysis_.processes[owner.process].start_ns);
   }
@@ -163,13 +191,17 @@ void IdleHints::AddStart() {
   const uint64_t busy_ns = AddGaps(phases_.first_ns, phases_.steady_ns, causes);
   if (ShareOf(busy_ns, ns) > 1 - kMuchIdle) return;
   const std::string text = CausesText(causes);
-  Add(Elapsed(ns - busy_ns),
-      Format("{} {} after {} ({} of the elapsed time){}{}. What the CPU did until then:",
-             phases_.has_warm_up() ? "The steady state of GPU" : "The first work of GPU",
-             Format("{} {}", gpu_->gpu, phases_.has_warm_up() ? "began" : "started"),
-             HumanDuration(ns), ShareText(Elapsed(ns)), text.empty() ? "" : ": ", text),
-      FlameGraphOf(owner, "start.html"),
-      TimeOf(filter_.time.begin_ns == 0 ? 0 : begin_ns, phases_.steady_ns));
+  // --time counts from the start of the recording, which may have waited for the program.
+  const bool is_of_recording = begin_ns - shown_ns < ns / 100;
+  AddWithSamples(Elapsed(ns - busy_ns),
+                 Format("{} of GPU {} {} {} ({} of the elapsed time){}{}",
+                        phases_.has_warm_up() ? "The steady state" : "The first work", gpu_->gpu,
+                        phases_.has_warm_up() ? "began" : "started",
+                        is_of_recording ? Format("after {}", HumanDuration(ns))
+                                        : Format("{} after its process", HumanDuration(ns)),
+                        ShareText(Elapsed(ns)), text.empty() ? "" : ": ", text),
+                 "until then", owner,
+                 {filter_.time.begin_ns == 0 ? 0 : begin_ns, phases_.steady_ns}, "start.html");
 }
 
 // What `part_ns` are a share of.
@@ -235,7 +267,7 @@ void IdleHints::AddSteady() {
   const uint64_t idle_ns = causes.whole_ns();
   const double busy = ShareOf(busy_ns, busy_ns + idle_ns);
   const bool is_whole = !phases_.has_warm_up() && !phases_.has_tail();
-  const std::string time = is_whole ? "" : TimeOf(phases_.steady_ns, phases_.steady_end_ns);
+  const std::string time = is_whole ? "" : TimeOf({phases_.steady_ns, phases_.steady_end_ns});
   const bool comes_first = Elapsed(std::max(busy_ns, idle_ns)) >= kMuchSteady;
   if (busy >= kMostlyBusy) {
     // One short piece of work is always busy from its start to its end.
@@ -276,14 +308,14 @@ void IdleHints::AddEnd() {
   if (ShareOf(busy_ns, ns) > 1 - kMuchIdle) return;
   AddThread(owner, phases_.last_ns, std::max(phases_.last_ns, end_ns), causes);
   const std::string text = CausesText(causes);
-  Add(Elapsed(ns - busy_ns),
-      Format("{} of GPU {}{}, the program ran for another {} ({} of the elapsed time){}{}. What "
-             "the CPU did then:",
+  AddWithSamples(
+      Elapsed(ns - busy_ns),
+      Format("{} of GPU {}{}, the program ran for another {} ({} of the elapsed time){}{}",
              phases_.has_tail() ? "After the steady state" : "After the last work", gpu_->gpu,
              is_part ? " in the selected part" : "", HumanDuration(ns), ShareText(Elapsed(ns)),
              text.empty() ? "" : ": ", text),
-      FlameGraphOf(owner, "end.html"),
-      TimeOf(phases_.steady_end_ns, is_part ? start_ns_ + filter_.time.end_ns : 0));
+      "then", owner, {phases_.steady_end_ns, is_part ? start_ns_ + filter_.time.end_ns : 0},
+      "end.html");
 }
 
 // Of several captures: between two recordings no program was seen, and none of them explains it.
