@@ -192,13 +192,14 @@ void IdleHints::AddStart() {
   if (ShareOf(busy_ns, ns) > 1 - kMuchIdle) return;
   const std::string text = CausesText(causes);
   // --time counts from the start of the recording, which may have waited for the program.
-  const bool is_of_recording = begin_ns - shown_ns < ns / 100;
+  const bool is_of_recording = begin_ns <= shown_ns + ns / 100;
   AddWithSamples(Elapsed(ns - busy_ns),
                  Format("{} of GPU {} {} {} ({} of the elapsed time){}{}",
                         phases_.has_warm_up() ? "The steady state" : "The first work", gpu_->gpu,
                         phases_.has_warm_up() ? "began" : "started",
                         is_of_recording ? Format("after {}", HumanDuration(ns))
-                                        : Format("{} after its process", HumanDuration(ns)),
+                                        : Format("{} after the start of process {}",
+                                                 HumanDuration(ns), owner.pid),
                         ShareText(Elapsed(ns)), text.empty() ? "" : ": ", text),
                  "until then", owner,
                  {filter_.time.begin_ns == 0 ? 0 : begin_ns, phases_.steady_ns}, "start.html");

@@ -159,10 +159,11 @@ TEST_F(HintsTest, AProcessThatStartedLater) {
     builder_.AddKernel(2, id_, start, start + 2'900 * kUs, "k");
   }
   const std::string hints = Hints();
-  EXPECT_NE(hints.find("The first work of GPU 0 started 300 ms after its process (30 % of the "
-                       "elapsed time). What the CPU did until then: --flamegraph --mode cpu -o "
-                       "start.html --tid 7 [-0.700000s]\n"),
-            std::string::npos)
+  EXPECT_NE(
+      hints.find("The first work of GPU 0 started 300 ms after the start of process 7 (30 % "
+                 "of the elapsed time). What the CPU did until then: --flamegraph --mode cpu -o "
+                 "start.html --tid 7 [-0.700000s]\n"),
+      std::string::npos)
       << hints;
 }
 
