@@ -274,10 +274,13 @@ def test_lines_of_native_code():
         texts, losses = native_texts(work, program, "--sources=hit")
         expect("losses", losses, {})
         expect("files", list(texts), [source])
-        expect("first line", texts[source]["first_line"], 11)
+        # 20 lines before the first sample and after the last: most are in lines 31 and 32, the loop,
+        # few at the beginning of Spin, in line 30, and in main, up to line 38.
+        first = texts[source]["first_line"]
+        expect(f"first line: {first}", first in (10, 11), True)
         lines = texts[source]["text"].splitlines()
-        expect("lines", lines, TEXT.splitlines()[10:10 + len(lines)])
-        expect(f"last line: {lines[-1]}", 52 <= 10 + len(lines) <= 57, True)
+        expect("lines", lines, TEXT.splitlines()[first - 1:first - 1 + len(lines)])
+        expect(f"last line: {lines[-1]}", 52 <= first - 1 + len(lines) <= 58, True)
         webdriver.require_browser()
         with webdriver.Browser() as browser:
             check_click(browser, work, "Spin", "> line 3", "--mode=cpu", "--lines")  # 31 or 32, its loop
