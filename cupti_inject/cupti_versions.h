@@ -71,8 +71,8 @@ inline constexpr uint32_t kFirstToFinalizeWithGraphs = 12060;
 inline constexpr uint32_t kFirstWithNodeUpdates = 13000;
 inline constexpr Lack kLacks[] = {
     {kFirstWithNodeCallbacks,
-     "with a newer driver it hides which code makes nodes of graphs, so that launches captured "
-     "into a graph count as pending"},
+     "with a newer driver it hides which code adds graph nodes, so launches captured into a graph "
+     "count as pending"},
     {kFirstWithExecutableIds, "changes by cudaGraphExecUpdate are not followed"},
     {kFirstWithPcSampling, "no samples of GPU code (--gpu-samples)"},
     {kFirstWithPmSampling, "no hardware counters (--gpu-metrics)"},

@@ -224,8 +224,7 @@ bool SetUpCupti(Injection& self, const char* chosen_cupti, MayGoOn may_go_on, ch
   EnableCallbacks(self, cupti::kDomainRuntime);
   if (!calls) SendDetail(self, wire::DetailKind::kNote, 0, "CUPTI names no callbacks of launches");
   if (!WatchGraphNodes(self)) {
-    SendDetail(self, wire::DetailKind::kNote, 0,
-               "this CUPTI does not tell who makes nodes of graphs");
+    SendDetail(self, wire::DetailKind::kNote, 0, "this CUPTI does not say what adds graph nodes");
   }
   OpenSampling(self);
   if (self.intervals.is_open()) {

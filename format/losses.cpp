@@ -13,7 +13,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "Lower -F, or give xpu-record a free core."},
     {LossKind::kLaunchRingFull, "launch_ring_full", Severity::kPartial,
      "launch {stack|stacks} dropped: the launch ring was full",
-     "Give xpu-record a free core; their calls and GPU records have numbers of their own."},
+     "Give xpu-record a free core; their calls and GPU records are counted separately."},
     {LossKind::kLaunchStackMissing, "launch_stack_missing", Severity::kPartial,
      "CUDA {call|calls} whose stack was not taken although the program reached the marker",
      "Most likely the program had no free file descriptor: raise ulimit -n (RLIMIT_NOFILE). "
@@ -36,7 +36,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kStackUnreadable, "stack_unreadable", Severity::kPartial,
      "{stack|stacks} that could not be read, or not completely", ""},
     {LossKind::kStackNoRule, "stack_no_rule", Severity::kPartial,
-     "{stack that ends|stacks that end} in code without unwind table and frame pointer",
+     "{stack that ends|stacks that end} in code without an unwind table or frame pointer",
      "Code generated at run time, or a file without .eh_frame."},
     {LossKind::kStackRuleUnsupported, "stack_rule_unsupported", Severity::kPartial,
      "{stack that ends|stacks that end} at an unwind rule that tables cannot represent",
@@ -44,8 +44,8 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "avoids."},
     {LossKind::kStackBadReturn, "stack_bad_return", Severity::kPartial,
      "{stack that ends|stacks that end} at a return address outside all code",
-     "Call frame information that does not match its code, or a return probe (uretprobe) there, of "
-     "any tool."},
+     "Call frame information that does not match its code, or any tool's return probe (uretprobe) "
+     "there."},
     {LossKind::kStackStuck, "stack_stuck", Severity::kPartial,
      "{stack that ends|stacks that end} at a frame that is not above the previous one", ""},
     {LossKind::kStackNotCalled, "stack_not_called", Severity::kPartial,
@@ -71,7 +71,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "{record|records} dropped: the ring between the program and xpu-record was full",
      "Give xpu-record a free core."},
     {LossKind::kCallLost, "call_lost", Severity::kLost,
-     "CUDA {call|calls} of which neither the call nor its stack is left: the rings were full",
+     "CUDA {call|calls} lost along with {its stack|their stacks}: the rings were full",
      "Give xpu-record a free core; their stacks are counted in launch_ring_full too, and their GPU "
      "work, if recorded, has no launch."},
     {LossKind::kWireTorn, "wire_torn", Severity::kLost,
@@ -97,7 +97,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "--yield-cupti records launches without it. If xpu-record could not keep up, give it a free "
      "core; do not stop it (SIGSTOP)."},
     {LossKind::kOtherProfilerRefused, "other_profiler_refused", Severity::kNote,
-     "{time|times} that another profiler in the program asked for CUPTI and was refused",
+     "CUPTI {request|requests} by another profiler in the program, refused",
      "Record with --yield-cupti to let the program's own profiler work."},
     {LossKind::kProcessOutlived, "process_outlived", Severity::kPartial,
      "CUDA {process that was|processes that were} still running when the recording ended",
@@ -110,7 +110,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "{event|events} that could not be written to the capture", ""},
     {LossKind::kOutputStalled, "output_stalled", Severity::kLost,
      "{event|events} dropped: the disk or pipe took the capture too slowly",
-     "Write to a faster disk; --output-buffer waits for more."},
+     "Write to a faster disk, or raise --output-buffer."},
     {LossKind::kKernelSymbolsHidden, "kernel_symbols_hidden", Severity::kPartial,
      "kernel {address|addresses} without a name",
      "Run as root or with CAP_SYSLOG (kernel.kptr_restrict)."},
@@ -134,9 +134,9 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "size or time was reached",
      "Record fewer processes at a time, for example with -p, or raise --max-size."},
     {LossKind::kProcessMemoryFull, "process_memory_full", Severity::kPartial,
-     "{name or stack|names and stacks} of programs, or launches and records with them, for which "
-     "xpu-record has no memory left",
-     "All recorded programs together have 768 MiB: record fewer of them at once."},
+     "{name or stack|names and stacks}, or launches and records with them, dropped: the memory for "
+     "them was full",
+     "All recorded programs share 768 MiB: record fewer of them at once."},
     {LossKind::kMappingsDropped, "mappings_dropped", Severity::kNote,
      "executable {mapping|mappings} whose symbols were not looked up",
      "xpu-report --embed-symbols adds them later, on a machine with the files."},
@@ -155,9 +155,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "{thread|threads} whose states are not recorded: the kernel had no memory", ""},
     {LossKind::kOffCpuEventsMissed, "off_cpu_events_missed", Severity::kPartial,
      "context {switch or wake-up|switches or wake-ups} that the kernel did not report",
-     "The time off the CPU before each of them includes a time in which the thread ran, or the "
-     "other "
-     "way round."},
+     "Around each of them, some running time is counted as off-CPU time, or vice versa."},
     {LossKind::kGpuMetricsRefused, "gpu_metrics_refused", Severity::kLost,
      "{kind|kinds} of GPU metrics that could not be recorded",
      "Another profiler may hold the counters (ncu, nsys, DCGM); they need root, or the driver's "
@@ -174,14 +172,12 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "GPU {module|modules} whose code is not stored: their samples have no source lines", ""},
     {LossKind::kAllocatorUnknown, "allocator_unknown", Severity::kPartial,
      "{process|processes} whose PyTorch reports its memory in an unknown way",
-     "Only what its allocator has from CUDA is recorded, not what it hands out; a newer xpu may "
-     "know "
-     "this version of PyTorch."},
+     "Only what its allocator got from CUDA is recorded, not what it hands out; a newer xpu may "
+     "know this version of PyTorch."},
     {LossKind::kSourcesNotStored, "sources_not_stored", Severity::kNote,
      "source {file|files} whose lines could not be stored", ""},
     {LossKind::kGpuClocksRefused, "gpu_clocks_refused", Severity::kNote,
-     "{time|times} that clocks and power of GPUs could not be recorded",
-     "--no-gpu-clocks leaves them out."},
+     "{failure|failures} to record GPU clocks and power", "--no-gpu-clocks leaves them out."},
     {LossKind::kOldCupti, "old_cupti", Severity::kNote,
      "{process|processes} with a libcupti that lacks what newer ones have",
      "A newer one that the driver allows can be chosen with --cupti-lib."},

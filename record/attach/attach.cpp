@@ -73,7 +73,7 @@ Error Withdrawn() {
 }
 
 Error CallFailed(const char* what) {
-  return Error{ErrorKind::kSystem, Format("{} did not work in it", what),
+  return Error{ErrorKind::kSystem, Format("{} failed in it", what),
                "it may be at a limit of memory or threads (ulimit -v, -u)"};
 }
 
@@ -456,7 +456,7 @@ Result<UniqueFd> Attacher::TakeConnection() {
   int domain = 0;
   socklen_t size = sizeof(domain);
   if (::getsockopt(ours.get(), SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_UNIX) {
-    return Error{ErrorKind::kInvalid, "it offered something else than a connection", {}};
+    return Error{ErrorKind::kInvalid, "it sent something other than a connection", {}};
   }
   if (!WriteState(wire::AttachState::kTaken)) return Gone();
   return ours;

@@ -52,21 +52,20 @@ std::vector<Ability> ProfilingAbilities(std::string_view driver_parameters, uint
     counters.hint = samples.hint =
         "without an NVIDIA driver there are none; a container may hide that file";
   } else if (!*restricted) {
-    counters.detail = samples.detail =
-        "allowed to all users (NVreg_RestrictProfilingToAdminUsers=0)";
+    counters.detail = samples.detail = "open to all users (NVreg_RestrictProfilingToAdminUsers=0)";
   } else if (is_admin) {
     counters.detail = samples.detail = "allowed, with CAP_SYS_ADMIN";
   } else {
     counters = {counters.name, refused_counters, {}, kHint};
     samples = {samples.name, refused_samples, {}, kHint};
     counters.detail = samples.detail =
-        "the driver keeps them to root (NVreg_RestrictProfilingToAdminUsers=1)";
+        "only root may read them (NVreg_RestrictProfilingToAdminUsers=1)";
   }
   // The program itself samples its code; xpu-record reads the counters.
   if (restricted.value_or(false) && is_admin && !options.user.empty()) {
     samples.state = refused_samples;
     samples.detail = Format(
-        "the driver keeps them to root (NVreg_RestrictProfilingToAdminUsers=1), and the program "
+        "only root may read them (NVreg_RestrictProfilingToAdminUsers=1), and the program "
         "runs as {}",
         options.user);
     samples.hint = kHint;

@@ -255,7 +255,7 @@ Status SetWindows(const Words& words, ControlOptions& control) {
   }
   if (control.duration_ns && *control.duration_ns < control.window_ns) {
     return UsageError("--duration: must not be less than --window",
-                      "it is that of the whole recording");
+                      "it limits the whole recording");
   }
   return Ok();
 }

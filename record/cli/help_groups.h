@@ -22,7 +22,7 @@ inline constexpr HelpGroup kHelpGroups[] = {
   -d, --duration TIME   stop recording after TIME: 5s, 500ms, 2m; the program
                         goes on at full speed, and xpu-record waits for it
   -D, --delay TIME      start recording after TIME; -1: wait for --control
-  --every TIME          record a window, not all the time, as often as this;
+  --every TIME          record one window every TIME, not all the time;
                         between windows running programs are left alone
   --window TIME         with --every: how long each window is
   --control HOW         pause and resume the recording from outside:
@@ -103,7 +103,7 @@ inline constexpr HelpGroup kHelpGroups[] = {
   --rotate-keep N       keep only the newest N of these files
   --max-size SIZE       stop recording after about SIZE has been written; the
                         program goes on
-  --label KEY=VALUE     store this with the capture, for queries over many:
+  --label KEY=VALUE     label the capture, for queries over many captures:
                         commit=1a2b3c
   --output-buffer SIZE  data that may wait in memory for a slow disk or pipe
                         (default 64M)

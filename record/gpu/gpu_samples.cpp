@@ -28,7 +28,7 @@ constexpr uint64_t kMostSliceBytes = uint64_t{64} << 20;
 std::string_view HintOfSampling(uint64_t result) {
   switch (result) {
     case cupti::kErrorInsufficientPrivileges:
-      return "; the driver keeps profiling to root (NVreg_RestrictProfilingToAdminUsers): run the "
+      return "; the driver lets only root profile (NVreg_RestrictProfilingToAdminUsers): run the "
              "program as root or with CAP_SYS_ADMIN, or change that";
     case cupti::kErrorNotSupported:
       return "; this GPU, or a part of one (MIG, vGPU), does not allow it";
@@ -69,7 +69,7 @@ bool GpuSamples::TakeSampling(Message message, EventSink& sink) {
                     "by the GPU");
   if (raw.buffer_was_full != 0) {
     sink.losses().Add(LossKind::kGpuSamplesDropped, 1, pid_, instance_,
-                      "all of some time, as the GPU's buffer was full");
+                      "all for a while: the GPU's buffer was full");
   }
   return true;
 }

@@ -23,7 +23,7 @@ constexpr std::string_view kBeforeViews =
     R"(Usage: xpu-report [OPTIONS] [CAPTURE...]
 Shows what xpu-record recorded (default capture.xpu); several are shown as one.
 
-Views, of which one can be given; default: a summary (all: --help views)
+Views (choose one; default: a summary; all: --help views)
 )";
 
 constexpr std::string_view kAfterViews =

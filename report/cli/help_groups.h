@@ -7,7 +7,7 @@
 namespace xpu {
 
 inline constexpr HelpGroup kHelpGroups[] = {
-    {"views", "Views, of which one can be given; default: a summary",
+    {"views", "Views (choose one; default: a summary)",
      R"(  --import cupti-text FILE -o OUT.xpu  convert the output of CUPTI's samples to
                         a capture
 )"},
@@ -28,8 +28,8 @@ inline constexpr HelpGroup kHelpGroups[] = {
   --step WHAT           what a step is: nvtx:REGEX, function:REGEX, or auto
                         (default: what is launched again and again)
   --step-range RANGE    steps by their numbers from 0: 37, 10-20, 100-
-  --slow-steps          what the slowest tenth of the steps does more of than
-                        median ones (--flamegraph, --folded, --top)
+  --slow-steps          compare the slowest tenth of the steps with median
+                        ones (--flamegraph, --folded, --top)
   --event NAME          samples of this CPU event (default: of the first clock)
   --sample 1/N          use 1 in N CPU samples and 1 in N calls with their work;
                         sums are scaled by N

@@ -153,8 +153,7 @@ Status Readers::Run(ReportOutcome& outcome) {
   for (const auto& [capture, why] : left_out_) outcome.notes += Format("left out: {}\n", why);
   if (lost_data_ != 0) {
     outcome.data_lost = true;
-    outcome.notes +=
-        Format("{} of {} captures lost data: their tables loss\n", lost_data_, captures);
+    outcome.notes += Format("{} of {} captures lost data: see table loss\n", lost_data_, captures);
   }
   if (left_out_.empty()) return Ok();
   return Error{ErrorKind::kInvalid,

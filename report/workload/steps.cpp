@@ -365,7 +365,7 @@ std::string HowFound(const StepSeries& series, const StepDefinition& definition)
                          ? Format("calls of '{}'", ForOneLine(definition.pattern))
                          : "detected";
   if (!series.is_detected) return text;
-  AppendFormat(text, ": {} again and again, the same in {} of {} steps",
+  AppendFormat(text, ": {} repeated, the same in {} of {} steps",
                Counted(series.launches, "launch", "launches"), WithThousands(series.regular),
                WithThousands(steps));
   if (definition.kind == StepDefinition::Kind::kDetected && !series.begins_by_code &&

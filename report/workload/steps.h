@@ -66,7 +66,7 @@ class Interruptions {
 // What is detected may be a loop that nobody would call steps: most of them are alike at least.
 bool IsCredible(const StepSeries& series);
 
-// "found by what thread 12 launches again and again: 60 launches, the same in 98 % of the steps".
+// "detected: 60 launches repeated, the same in 98 of 100 steps".
 std::string HowFound(const StepSeries& series, const StepDefinition& definition);
 
 // What a step costs.

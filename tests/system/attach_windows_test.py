@@ -97,7 +97,7 @@ def test_each_window_is_complete():
         expect("windows with steps", seen >= len(windows) - 1, True)
         summary = report(work.path / "capture.xpu")
         expect("the part of the time", " % of the time (--every)" in summary, True)
-        expect("an estimate", "in the whole time" in summary, True)
+        expect("an estimate", " overall" in summary, True)
         table = run_report("--top", "--table", "cuda_gpu_kern_sum", work.path / "capture.xpu")
         expect("a note beside the table", "totals of the whole time" in table.stderr, True)
 

@@ -198,7 +198,7 @@ def test_profiling_is_kept_to_root():
         program = readable_copy(work)
         nobody = ["setpriv", f"--reuid={NOBODY['user']}", "--clear-groups", program]
         result = check(*nobody, "--check", "--gpu-samples")
-        refused = "the driver keeps them to root (NVreg_RestrictProfilingToAdminUsers=1)"
+        refused = "only root may read them (NVreg_RestrictProfilingToAdminUsers=1)"
         expect_in("counters", f"absent   GPU counters: {refused}", line(result, "GPU counters"))
         expect_in("samples", f"missing  GPU code samples: {refused}",
                   line(result, "GPU code samples"))
@@ -206,7 +206,7 @@ def test_profiling_is_kept_to_root():
         expect("status", result.returncode, 1)
         work.file("params", "RmProfilingAdminOnly: 0\n")
         result = check(*nobody, "--check", "--gpu-samples")
-        expect_in("for all", "ok       GPU code samples: allowed to all users",
+        expect_in("for all", "ok       GPU code samples: open to all users",
                   line(result, "GPU code samples"))
 
 

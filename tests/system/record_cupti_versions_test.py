@@ -27,8 +27,8 @@ UPDATES = "changes by cudaGraphExecUpdate are not followed"
 SAMPLES = "no samples of GPU code (--gpu-samples)"
 COUNTERS = "no hardware counters (--gpu-metrics)"
 PARAMETERS = "new parameters of graph nodes are not followed"
-NODES = ("with a newer driver it hides which code makes nodes of graphs, so that launches captured into a "
-         "graph count as pending")
+NODES = ("with a newer driver it hides which code adds graph nodes, so launches captured into a graph "
+         "count as pending")
 LACKS = {"11.8": [NODES, UPDATES, SAMPLES, COUNTERS, PARAMETERS],
          "12.0": [UPDATES, SAMPLES, COUNTERS, PARAMETERS],
          "12.4": [COUNTERS, PARAMETERS], "12.9": [PARAMETERS], NEWEST: []}

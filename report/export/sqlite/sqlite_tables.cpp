@@ -169,7 +169,7 @@ Result<std::unique_ptr<TableSink>> OpenSqliteTables(const std::string& path) {
   struct stat info {};
   if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return Error{ErrorKind::kUsage, Format("{}: not a regular file", path),
-                 "a database is written at many places at once: name a file"};
+                 "SQLite needs a regular file: name one with -o"};
   }
   // By the name that the file has, so that no link is followed anew.
   const std::string name =

@@ -110,14 +110,14 @@ std::optional<Hint> FindCriticalHint(Analysis& analysis, const std::vector<StepS
       AppendFormat(text, ". If {} took no time, steps would be {} shorter", WhatText(prediction),
                    ShareText(shorter));
     } else {
-      AppendFormat(text, "; without {} {}", WhatText(prediction), ShareText(shorter));
+      AppendFormat(text, "; without {}, {}", WhatText(prediction), ShareText(shorter));
     }
     ++named;
   }
   if (named == 0) return std::nullopt;
   if (assumed >= kMuchAssumed) {
-    AppendFormat(text, " ({} of the path that says so is assumed{})", ShareText(assumed),
-                 critical.graph().has_off_cpu() ? "" : "; xpu-record --off-cpu shows what waits");
+    AppendFormat(text, " ({} of that path is assumed{})", ShareText(assumed),
+                 critical.graph().has_off_cpu() ? "" : "; xpu-record --off-cpu shows the waits");
   }
   return Hint{text + ". What else decides how long they take:",
               "--table what_if" + StepOption(filter) +

@@ -252,7 +252,7 @@ bool IdleHints::AddLaunching(const std::string& begin, uint64_t idle_ns, const s
   }
   Add(Elapsed(idle_ns) >= kMuchSteady ? 1 : Elapsed(idle_ns),
       Format("{}: launch-bound. {} of that was in {} gaps of {} on average until the next launch; "
-             "the work between them took {} each. Consider {}. {}:",
+             "the work between them averaged {}. Consider {}. {}:",
              begin, ShareText(ShareOf(ns, idle_ns)), WithThousands(gaps), HumanDuration(ns / gaps),
              HumanDuration(busy_ns / std::max<uint64_t>(spans, 1)),
              graphs > gaps / 2 ? "graphs that contain more steps, or larger kernels"

@@ -335,7 +335,7 @@ void Summary::WriteMore(size_t rows, std::string_view table) {
 std::string Summary::TotalText(uint64_t ns) const {
   const double scale = WindowScale(model_);
   if (scale == 0) return HumanDuration(ns);
-  return Format("{}, about {} in the whole time", HumanDuration(ns),
+  return Format("{}, about {} overall", HumanDuration(ns),
                 HumanDuration(ToSaturated(static_cast<double>(ns) * scale)));
 }
 

@@ -37,6 +37,21 @@ TEST(StallName, IsReadable) {
   EXPECT_TRUE(AdviceOf("something new").meaning.empty());
 }
 
+// The summary writes "where a warp" in front of it.
+TEST(StallAdvice, SaysWhatAWarpDoes) {
+  for (const std::string_view stall :
+       {"barrier", "branch resolving", "dispatch stall", "drain", "imc miss", "lg throttle",
+        "long scoreboard", "math pipe throttle", "membar", "mio throttle", "misc",
+        "no instructions", "not selected", "selected", "short scoreboard", "sleeping",
+        "tex throttle", "wait"}) {
+    const std::string_view meaning = AdviceOf(stall).meaning;
+    const std::string_view verb = meaning.substr(0, meaning.find(' '));
+    EXPECT_TRUE(verb == "waits" || verb == "is" || verb == "could" || verb == "issues" ||
+                verb == "sleeps")
+        << stall << ": " << meaning;
+  }
+}
+
 TEST(DivideByWeights, PartsAddUpAndFollowTheWeights) {
   EXPECT_EQ(DivideByWeights(10, std::vector<uint64_t>{1, 1, 1}), (std::vector<uint64_t>{4, 3, 3}));
   EXPECT_EQ(DivideByWeights(7, std::vector<uint64_t>{0, 0}), (std::vector<uint64_t>{0, 0}));

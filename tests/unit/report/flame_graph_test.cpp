@@ -132,16 +132,15 @@ TEST_F(FlameGraphTest, AStripOfSteps) {
   builder_.Sample(3'500, 100, 100, builder_.Stack({kText + 0x10}));
   Analysis analysis(builder_.Build());
   const std::string page = Page(analysis);
-  EXPECT_NE(
-      page.find("\"strip\":{\"fromNs\":1000,\"toNs\":12100,\n"
-                "\"lanes\":[{\"name\":\"app/100\",\"unit\":\"ns\",\"top\":1000,\"first\":0,\n"
-                "\"gap\":[1000,0,0,0,0,0,0,0,0,0,0,0],\n"
-                "\"length\":[1000,1000,1000,1000,1000,1000,1000,1000,1000,1000,1000,100],\n"
-                "\"value\":null}],\n"
-                "\"choice\":{\"what\":\"step\",\"text\":\"detected: 1 launch again and again, "
-                "the same in 12 of 12 steps\",\"first\":0,\"each\":1,\n"
-                "\"size\":[1,2,1,1,1,1,1,1,1,1,1,1],\n"),
-      std::string::npos)
+  EXPECT_NE(page.find("\"strip\":{\"fromNs\":1000,\"toNs\":12100,\n"
+                      "\"lanes\":[{\"name\":\"app/100\",\"unit\":\"ns\",\"top\":1000,\"first\":0,\n"
+                      "\"gap\":[1000,0,0,0,0,0,0,0,0,0,0,0],\n"
+                      "\"length\":[1000,1000,1000,1000,1000,1000,1000,1000,1000,1000,1000,100],\n"
+                      "\"value\":null}],\n"
+                      "\"choice\":{\"what\":\"step\",\"text\":\"detected: 1 launch repeated, "
+                      "the same in 12 of 12 steps\",\"first\":0,\"each\":1,\n"
+                      "\"size\":[1,2,1,1,1,1,1,1,1,1,1,1],\n"),
+            std::string::npos)
       << page.substr(page.find("\"strip\":"), 800);
 }
 

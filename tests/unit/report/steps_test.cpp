@@ -98,7 +98,7 @@ TEST_F(StepsTest, StepsAreDetectedWithWhatTheyCost) {
   EXPECT_EQ(found[0].steps[3].end_ns, 5'000u);
   EXPECT_EQ(found[0].steps[9].end_ns, 14'210u);  // its last call
   EXPECT_EQ(HowFound(found[0], definition_),
-            "detected: 2 launches again and again, the same in 10 of 10 steps");
+            "detected: 2 launches repeated, the same in 10 of 10 steps");
   const std::vector<StepCost> costs = StepCosts(*analysis_, found[0]);
   ASSERT_EQ(costs.size(), 10u);
   EXPECT_EQ(costs[3].duration_ns, 1'000u);
@@ -122,7 +122,7 @@ TEST_F(StepsTest, AStepThatAPauseCutsIsLeftOut) {
   EXPECT_EQ(found[0].steps[3].end_ns, 5'000u);
   EXPECT_EQ(found[0].steps[4].begin_ns, 10'000u);
   EXPECT_EQ(HowFound(found[0], definition_),
-            "detected: 2 launches again and again, the same in 9 of 9 steps");
+            "detected: 2 launches repeated, the same in 9 of 9 steps");
   // Nor is there a path through it.
   const CriticalWindow window = FindCriticalSteps(*analysis_, found, std::nullopt);
   EXPECT_EQ(window.from_ns, 10'000u);

@@ -98,7 +98,7 @@ TEST_F(HintsTest, GapsUntilTheNextLaunch) {
   EXPECT_EQ(Hints(),
             "GPU 0 was idle for 98 % of the 899.9 ms between its first and its last work: "
             "launch-bound. 100 % of that was in 8,999 gaps of 98 us on average until the next "
-            "launch; the work between them took 2 us each. Consider CUDA graphs, or fewer and "
+            "launch; the work between them averaged 2 us. Consider CUDA graphs, or fewer and "
             "larger kernels. Launch and queue times: --top --table cuda_kern_exec_sum\n");
 }
 
@@ -235,7 +235,7 @@ TEST_F(PhasesTest, WhatComesBeforeTheSteadyStateIsApartFromIt) {
       Hints(),
       "GPU 0 was idle for 98 % of its steady state, 293.9 ms of 299.9 ms (29 % of the "
       "elapsed time): launch-bound. 100 % of that was in 2,999 gaps of 98 us on average "
-      "until the next launch; the work between them took 2 us each. Consider CUDA graphs, or "
+      "until the next launch; the work between them averaged 2 us. Consider CUDA graphs, or "
       "fewer and larger kernels. Launch and queue times: --top --table cuda_kern_exec_sum "
       "[0.600000s-0.899902s]\nThe steady state of GPU 0 began after 600 ms (60 % of the "
       "elapsed time): torch.compile (Dynamo, Inductor, Triton) (67 %), importing "
