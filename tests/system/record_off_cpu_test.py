@@ -428,14 +428,14 @@ def test_a_python_program_that_hangs_shows_its_functions():
             program.stdout.readline()
             for tid in os.listdir(f"/proc/{program.pid}/task"):
                 wait_until_asleep(tid)
-            result = work.record("--cpu-only", "--off-cpu", "-p", str(program.pid), "-d", "200ms")
+            result = work.record("--cpu-only", "--off-cpu", "-p", str(program.pid), "-d", "250ms")
             expect(f"exit status ({result.stderr})", result.returncode, 0)
         finally:
             program.kill()
             program.communicate()
         stacks = folded("--mode", "off", "--unit", "ns", work.file("capture.xpu"))
         for function in ("hang.py:left_then_right", "hang.py:right_then_left", "hang.py:<module>"):
-            expect(function, waited(stacks, function, "futex") >= 195_000_000, True)
+            expect(function, waited(stacks, function, "futex") >= 200_000_000, True)
             expect(f"{function}: interpreter",
                    [s for s in stacks if function in s and "_PyEval" in s], [])
 
