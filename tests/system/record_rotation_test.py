@@ -215,7 +215,8 @@ def test_restart_after_a_kill():
             first = subprocess.Popen([recorder(), "-q", "--cpu-only", *rotate, "-o", "c.xpu",
                                       *busy(work)], cwd=work.path, start_new_session=True)
             path = work.path / name
-            wait_for(lambda: path.exists() and path.stat().st_size > 1000, first)
+            wait_for(lambda: path.exists() and path.stat().st_size > 1000 and
+                     Capture(path).cpu_samples, first)
             first.kill()
             first.wait()
             os.killpg(first.pid, signal.SIGKILL)
