@@ -34,17 +34,21 @@ static __always_inline void walk_by_frame_pointers(void* ctx, struct xpu_stack* 
  */
 static __always_inline bool is_kernel_address(__u64 address) { return (__s64)address < 0; }
 
-/* For a thread in the kernel: the registers at its entry. */
+/*
+ * For a thread in the kernel: the registers at its entry. Interrupts keep all of them, and system
+ * calls those that the instruction itself does not change.
+ */
 static __always_inline void take_entry_registers(struct user_registers* registers,
                                                  struct xpu_stack* stack) {
-  struct pt_regs* entry;
+  const struct pt_regs* entry = (void*)bpf_task_pt_regs(bpf_get_current_task_btf());
 
-  forget_registers(stack);
-  entry = (void*)bpf_task_pt_regs(bpf_get_current_task_btf());
-  registers->ip = BPF_CORE_READ(entry, ip);
-  registers->sp = BPF_CORE_READ(entry, sp);
-  registers->bp = BPF_CORE_READ(entry, bp);
+  registers->ip = entry->ip;
+  registers->sp = entry->sp;
+  registers->bp = entry->bp;
   registers->position = IN_KERNEL;
+  keep_registers(entry, stack);
+  /* Against one copy of the loads for these registers and those of a context: it is rejected. */
+  asm volatile("" ::: "memory");
 }
 
 /*

@@ -242,13 +242,6 @@ static __always_inline void keep_registers(const struct pt_regs* registers,
   kept[15] = registers->r15;
 }
 
-static __always_inline void forget_registers(struct xpu_stack* stack) {
-  __u64* kept = stack->registers;
-  int i;
-
-  for (i = 0; i < REGISTERS; i++) kept[i] = 0;
-}
-
 /* The program has released its memory, and the next one has not begun. */
 static __always_inline bool has_no_stack(void) {
   struct task_struct* task = (void*)bpf_get_current_task();

@@ -92,7 +92,7 @@ def with_user_part(capture):
     return [s for s in capture.cpu_samples if any(frame[0] == "u" for frame in s["stack"])]
 
 
-def check(command, least=LEAST_SHARE, **options):
+def check(command, **options):
     require_recording()
     with Workspace() as work:
         # The first recording of a large program may make its table while the program already runs;
@@ -106,7 +106,7 @@ def check(command, least=LEAST_SHARE, **options):
               f"{' '.join(command)[:50]!r}", flush=True)
         if len(samples) < LEAST_SAMPLES:
             raise AssertionError(f"only {len(samples)} samples")
-        if complete < least:
+        if complete < LEAST_SHARE:
             raise AssertionError(f"{complete:.1f} % complete, ledger {capture.ledger()}"
                                  + ends_of(capture, open_ends))
 
@@ -156,8 +156,7 @@ def test_openssl():
     # Seconds, not CPU time: on a loaded machine it runs for a small part of them.
     speed = [tool("openssl"), "speed", "-seconds", "4"]
     check([*speed, "-bytes", "16384", "-evp", "sha256"])
-    # Seen once in 25 runs: 7 % of the stacks ended in its hand-written code (stack_stuck).
-    check([*speed, "-bytes", "16384", "-evp", "aes-256-gcm"], least=85.0)
+    check([*speed, "-bytes", "16384", "-evp", "aes-256-gcm"])
     check([*speed, "rsa2048"])
 
 

@@ -10,6 +10,7 @@ void AsmFramePointer(Leaf* leaf, uint64_t amount);
 void AsmLost(Leaf* leaf, uint64_t amount);
 void AsmLostZero(Leaf* leaf, uint64_t amount);
 void AsmWrong(Leaf* leaf, uint64_t amount);
+void LeafAsmSystemCalls(uint64_t amount);
 }
 
 XPU_LEAF(LeafAsmPlain)
@@ -35,6 +36,7 @@ int main(int argc, char** argv) {
   RunAssembly(AsmLost, LeafAsmLost, amount);
   RunAssembly(AsmLostZero, LeafAsmLostZero, amount);
   RunAssembly(AsmWrong, LeafAsmWrong, amount);
+  RunAssembly(AsmPlain, LeafAsmSystemCalls, amount);
   using unwind::Expect;
   Expect("LeafAsmPlain", "LeafAsmPlain;AsmPlain;RunAssembly" XPU_BELOW_MAIN);
   Expect("LeafAsmAligned", "LeafAsmAligned;AsmAligned;RunAssembly" XPU_BELOW_MAIN);
@@ -42,5 +44,6 @@ int main(int argc, char** argv) {
   Expect("LeafAsmLost", "LeafAsmLost;AsmLost", "no_rule");
   Expect("LeafAsmLostZero", "LeafAsmLostZero;AsmLostZero", "no_rule");
   Expect("LeafAsmWrong", "LeafAsmWrong;AsmWrong", "not_called");
+  Expect("LeafAsmSystemCalls", "LeafAsmSystemCalls;AsmPlain;RunAssembly" XPU_BELOW_MAIN);
   return 0;
 }
