@@ -58,16 +58,11 @@ class IdleHints {
     double weight = 0;
   };
 
-  struct Stretch {
-    uint64_t start_ns = 0;  // 0: from the start
-    uint64_t end_ns = 0;    // 0: to the end
-  };
-
   void Add(double weight, std::string what, std::string next, std::string time = {}) {
     found_.push_back({{std::move(what), std::move(next), std::move(time)}, weight});
   }
   void AddWithSamples(double weight, std::string what, std::string_view when, const Owner& thread,
-                      Stretch stretch, std::string_view file);
+                      TimeRange stretch, std::string_view file);
   void AddStart();
   void AddSteady();
   void AddEnd();
@@ -77,8 +72,7 @@ class IdleHints {
   void AddThread(const Owner& thread, uint64_t start_ns, uint64_t end_ns, IdleCauses& causes);
   std::string CausesText(IdleCauses& causes);
   std::string SteadyText(uint64_t part_ns) const;
-  std::string TimeOf(Stretch stretch) const;
-  bool HasSamples(const Owner& thread, Stretch stretch) const;
+  std::string TimeOf(TimeRange range) const;
   double Elapsed(uint64_t ns) const { return ShareOf(ns, elapsed_ns_); }
 
   Analysis& analysis_;
@@ -94,40 +88,41 @@ class IdleHints {
   std::vector<Found> found_;
 };
 
-// "1.162s-11.9s", what --time takes.
-std::string IdleHints::TimeOf(Stretch stretch) const {
+// "1.162s-11.9s", what --time takes, of a range on CLOCK_MONOTONIC.
+std::string IdleHints::TimeOf(TimeRange range) const {
   const auto text = [this](uint64_t ns) {
     const uint64_t since_start_us = (ns - std::min(ns, start_ns_)) / 1000;
     return Format("{}.{:06}s", since_start_us / 1'000'000, since_start_us % 1'000'000);
   };
-  return Format("{}-{}", stretch.start_ns == 0 ? "" : text(stretch.start_ns),
-                stretch.end_ns == 0 ? "" : text(stretch.end_ns));
+  return Format("{}-{}", range.begin_ns == 0 ? "" : text(range.begin_ns),
+                range.end_ns == TimeRange::kNoEnd ? "" : text(range.end_ns));
 }
 
-// What shows what the thread did in a stretch of time. Of the thread alone: others that compute
-// meanwhile would fill the page. A thread that only waited has no samples, and no flame graph.
+// What shows what the CPU did in a stretch of time. Of the thread alone where it ran: others that
+// compute meanwhile would fill the page. Where nothing ran there are no samples, and no flame
+// graph.
 void IdleHints::AddWithSamples(double weight, std::string what, std::string_view when,
-                               const Owner& thread, Stretch stretch, std::string_view file) {
+                               const Owner& thread, TimeRange stretch, std::string_view file) {
+  const SampleList& all = analysis_.model.events.cpu_samples;
   if (analysis_.model.events.sample_sources.empty()) {
     AppendFormat(what, ". Record without --gpu-only to see what the CPU did {}.", when);
     return Add(weight, std::move(what), "");
   }
-  if (!HasSamples(thread, stretch)) return Add(weight, std::move(what) + ".", "");
+  bool ran = false;
+  bool others_ran = false;
+  for (const IdlePart& part : parts_.Of(thread, stretch.begin_ns, stretch.end_ns)) {
+    if (part.sample == kNoSample) continue;
+    const uint64_t time_ns = all.Get<&CpuSample::time_ns>(part.sample);
+    if (time_ns < stretch.begin_ns || time_ns >= stretch.end_ns) continue;
+    (part.cause == IdlePart::Cause::kSample ? ran : others_ran) = true;
+  }
+  if (!ran && (!others_ran || !filter_.tids.empty())) {
+    return Add(weight, std::move(what) + ".", "");
+  }
   AppendFormat(what, ". What the CPU did {}:", when);
   std::string command = Format("--flamegraph --mode cpu -o {}", file);
-  if (filter_.tids.empty() && thread.tid != 0) AppendFormat(command, " --tid {}", thread.tid);
+  if (ran && filter_.tids.empty()) AppendFormat(command, " --tid {}", thread.tid);
   Add(weight, std::move(what), std::move(command), TimeOf(stretch));
-}
-
-bool IdleHints::HasSamples(const Owner& thread, Stretch stretch) const {
-  const SampleList& all = analysis_.model.events.cpu_samples;
-  const uint64_t end_ns = stretch.end_ns == 0 ? UINT64_MAX : stretch.end_ns;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const uint64_t time_ns = all.Get<&CpuSample::time_ns>(i);
-    if (time_ns < stretch.start_ns || time_ns >= end_ns) continue;
-    if (thread.tid == 0 || all.Get<&CpuSample::tid>(i) == thread.tid) return true;
-  }
-  return false;
 }
 
 uint64_t IdleHints::AddGaps(uint64_t start_ns, uint64_t end_ns, IdleCauses& causes) {
@@ -315,7 +310,8 @@ void IdleHints::AddEnd() {
              phases_.has_tail() ? "After the steady state" : "After the last work", gpu_->gpu,
              is_part ? " in the selected part" : "", HumanDuration(ns), ShareText(Elapsed(ns)),
              text.empty() ? "" : ": ", text),
-      "then", owner, {phases_.steady_end_ns, is_part ? start_ns_ + filter_.time.end_ns : 0},
+      "then", owner,
+      {phases_.steady_end_ns, is_part ? start_ns_ + filter_.time.end_ns : TimeRange::kNoEnd},
       "end.html");
 }
 

@@ -135,12 +135,24 @@ TEST_F(HintsTest, AGpuThatWasUsedForAShortWhile) {
 // A thread that only waits has no samples, and a flame graph of none is an error.
 TEST_F(HintsTest, AThreadWithoutSamplesHasNoFlameGraph) {
   builder_.Source(10 * kMs);
-  builder_.Sample(kMs / 2, 5, 5, StackId{});    // before
-  builder_.Sample(500 * kMs, 5, 6, StackId{});  // another thread's
+  builder_.Sample(kMs / 2, 5, 5, StackId{});  // before
   Kernels(200, 2 * kUs, 2'100);
   EXPECT_EQ(Hints(),
             "After the last work of GPU 0, the program ran for another 998.6 ms (over 99 % of the "
             "elapsed time). \n");
+}
+TEST_F(HintsTest, WhereOnlyOtherThreadsRanTheFlameGraphIsOfAll) {
+  builder_.Source(10 * kMs);
+  builder_.Sample(500 * kMs, 5, 6, StackId{});
+  builder_.Sample(500 * kMs, 9, 9, StackId{});  // another program's
+  Kernels(200, 2 * kUs, 2'100);
+  EXPECT_EQ(Hints(),
+            "After the last work of GPU 0, the program ran for another 998.6 ms (over 99 % of the "
+            "elapsed time). What the CPU did then: --flamegraph --mode cpu -o end.html "
+            "[0.001419s-]\n");
+  FilterOptions filter;
+  filter.tids = {5};
+  EXPECT_EQ(Hints(filter).find("--flamegraph"), std::string::npos);
 }
 
 // --time counts from the start of the recording.
