@@ -160,6 +160,8 @@ ABOUT_STACKS = {"stack_truncated", "stack_unreadable", "stack_no_rule", "stack_r
 class Capture:
     """Every event of a capture as a dictionary, by list."""
 
+    last = None  # that was read
+
     def __init__(self, path):
         text = subprocess.run([find("tests/system/xpu_capture_json"), str(path)], check=True,
                               capture_output=True, text=True).stdout
@@ -167,6 +169,7 @@ class Capture:
         for line in text.splitlines():
             event = json.loads(line)
             self.events.setdefault(event.pop("list"), []).append(event)
+        Capture.last = self
 
     def __getattr__(self, name):
         return self.events.get(name, [])
@@ -371,6 +374,7 @@ def main(namespace):
         if chosen and name not in chosen:
             continue
         begin, began_with = time.monotonic(), os.times()
+        Capture.last = None
         try:
             test()
             print(f"ok      {name} ({time.monotonic() - begin:.1f} s, of a CPU "
@@ -382,6 +386,8 @@ def main(namespace):
             failed += 1
             print(f"FAILED  {name}", flush=True)
             traceback.print_exc(file=sys.stdout)
+            for loss in Capture.last.events.get("losses", []) if Capture.last else []:
+                print(f"        ledger: {loss['count']} x {loss['name']} ({loss['detail']})")
     if failed:
         sys.exit(1)
     sys.exit(SKIP if skipped == len(tests) else 0)

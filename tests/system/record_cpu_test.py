@@ -88,6 +88,13 @@ def samples_by_function(capture, pid, program):
 FREQUENCY = 307
 
 
+def check_count(sampled, expected):
+    """The clock ran in every thread. Beside other work the scheduler's turns may be in step with
+    it for a while, so that the program gets more ticks than its share of the time, or fewer."""
+    if not 0.7 * expected < sampled < 1.4 * expected:
+        raise AssertionError(f"{sampled} samples, about {expected:.0f} expected")
+
+
 def check_shares(threads):
     require_recording()
     program = workload("cpu_hot")
@@ -109,10 +116,7 @@ def check_shares(threads):
             if abs(share - wanted) > 5 * deviation:
                 raise AssertionError(f"{name}: {share:.1f} % of the samples, {wanted:.1f} % of "
                                      f"the time; {counts}")
-        # Enough samples for the time: the clock ran in every thread.
-        expected = FREQUENCY * total / 1e9
-        if not 0.85 * expected < sampled < 1.15 * expected:
-            raise AssertionError(f"{sampled} samples, about {expected:.0f} expected")
+        check_count(sampled, FREQUENCY * total / 1e9)
         # GCC gives leaf functions no frame, so the direct caller may be missing; so it is in a
         # function's first and last instructions. Calibrate calls HotHalf too.
         whole = [n for n in stacks["HotHalf"] if "RunHotLoop" in n[1:3]]
@@ -161,9 +165,7 @@ def check_threads_forks_and_execs(frequency):
             threads += [(report["pid"], thread["tid"], thread["function"], thread["cpu_ns"])
                         for thread in report["threads"]]
         sampled = sum(check_thread(capture, program, *thread, frequency) for thread in threads)
-        expected = frequency * sum(thread[-1] for thread in threads) / 1e9
-        if not 0.85 * expected < sampled < 1.15 * expected:
-            raise AssertionError(f"{sampled} samples, about {expected:.0f} expected")
+        check_count(sampled, frequency * sum(thread[-1] for thread in threads) / 1e9)
         names = {(e["tid"], e["name"]) for e in events if e["kind"] == NAME}
         for report in truth["reports"]:
             expect("name", (report["pid"], report["comm"]) in names, True)

@@ -322,7 +322,7 @@ def test_our_own_programs_have_names():
     xpu_testing.require_recording()
     with Workspace() as work:
         result = work.record("--cpu-only", "--off-cpu", "-F", "999", "--",
-                             xpu_testing.workload("ping_pong"), "--rounds=20000")
+                             xpu_testing.workload("ping_pong"), "--rounds=200000")
         expect(f"exit status ({result.stderr})", result.returncode, 0)
         names = [symbol["name"] for symbol in work.capture().kernel_symbols]
         expect("BPF programs", any(name.startswith("bpf_prog_") for name in names), True)

@@ -48,13 +48,20 @@ TEST(Attach, WorkFromBeforeIsLeftOutAndCounted) {
   InChild([] {
     const AttachFunction attach = LoadLibrary();
     for (int session = 0; session < 2; ++session) {
-      Launch(1'500'000'000);
-      std::atomic<pid_t> tid{0};
-      std::thread waiter([&] {
-        tid = gettid();
-        EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-      });
-      while (tid == 0 || !IsAsleep(tid)) usleep(1000);
+      std::thread waiter;
+      std::atomic<bool> returned{true};
+      while (returned) {  // again, where the machine stood still as long as the kernel runs
+        if (waiter.joinable()) waiter.join();
+        returned = false;
+        std::atomic<pid_t> tid{0};
+        Launch(1'500'000'000);
+        waiter = std::thread([&returned, &tid] {
+          tid = gettid();
+          EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+          returned = true;
+        });
+        while (!returned && (tid == 0 || !IsAsleep(tid))) usleep(1000);
+      }
       AttachingRecorder recorder;
       ASSERT_TRUE(recorder.Begin(attach));
       for (int i = 0; i < 10; ++i) Launch(0);

@@ -60,7 +60,7 @@ wire::AttachState RequestArea::WaitForAnswer() {
 }
 
 AttachingRecorder::AttachingRecorder(uint32_t settings)
-    : ring_(16 << 20), arena_(memfd_create("test-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+    : ring_(64 << 20), arena_(memfd_create("test-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
   ring_.header().settings = settings;
   EXPECT_EQ(ftruncate(arena_.get(), kArenaBytes), 0);
   EXPECT_EQ(fcntl(arena_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
@@ -81,6 +81,7 @@ bool AttachingRecorder::Take(AttachFunction attach) {
     socket_.reset(fcntl(request.socket.load(), F_DUPFD_CLOEXEC, 0));
   } else {
     error_ = request.error;
+    if (error_.empty()) error_ = "answer " + std::to_string(static_cast<uint32_t>(answer));
   }
   request.state.store(wire::AttachState::kTaken);
   return static_cast<bool>(socket_);
@@ -111,9 +112,20 @@ bool AttachingRecorder::WaitForLaunches(size_t count) {
 }
 
 bool AttachingRecorder::Begin(AttachFunction attach) {
-  if (!Take(attach) || !ReadHello() || !Answer()) return false;
+  if (!Take(attach)) return false;
+  if (!ReadHello() || !Answer()) {
+    error_ = "there was no handshake";
+    return false;
+  }
   StartReading();
-  return WaitUntil(wire::State::kActive);
+  const auto state = [this] { return ring_.header().state.load(); };
+  WaitFor([&] { return state() == wire::State::kActive || state() == wire::State::kDormant; });
+  if (state() == wire::State::kActive) return true;
+  stop_ = true;
+  reader_.join();
+  error_ = "it is in state " + std::to_string(static_cast<uint32_t>(state())) + ", " +
+           records_.dormant_reason;
+  return false;
 }
 
 void AttachingRecorder::AskForEnd() {
