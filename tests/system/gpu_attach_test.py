@@ -13,6 +13,7 @@ from collections import Counter
 
 import xpu_testing
 from attaching import Steps, attach, calls_in_whole_steps, record_window
+from control_testing import Fifos
 from gpu_capture import GpuCapture
 from gpu_programs import REAL, prepare, program
 from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, recorder, report, resident_kb,
@@ -284,10 +285,10 @@ def test_the_recorder_is_killed():
         check_window(capture, steps.end(), 30)
 
 
-def start_recording(work, steps):
+def start_recording(work, running, *options):
     """Records until a signal, or until the program ends."""
-    return subprocess.Popen([recorder(), "-o", work.path / "capture.xpu", "-p", str(steps.pid)],
-                            stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([recorder(), "-o", work.path / "capture.xpu", "-p", str(running.pid),
+                             *options], stderr=subprocess.PIPE, text=True)
 
 
 def finish(process, work):
@@ -347,13 +348,14 @@ def test_cuda_that_starts_after_the_attach():
 def test_programs_that_end_soon_are_recorded_or_counted():
     """They may be over before they can be attached to."""
     count = 6
-    with Workspace() as work:
-        command = f"sleep 1; for i in $(seq {count}); do {program('vector_add')}; done; sleep 1"
-        with subprocess.Popen(["sh", "-c", command], stdout=subprocess.DEVNULL) as shell:
-            result = work.record("-p", str(shell.pid))
-            expect("status of the program", shell.wait(), 0)
-        expect(f"status ({result.stderr})", result.returncode, 0)
-        capture = GpuCapture(work.path / "capture.xpu")
+    command = f"read go; for i in $(seq {count}); do {program('vector_add')}; done; sleep 1"
+    with Workspace() as work, Fifos(work) as fifos, subprocess.Popen(
+            ["sh", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as shell:
+        process = start_recording(work, shell, fifos.option)
+        fifos.ask("ping")  # it records
+        shell.communicate(b"go\n")
+        expect("status of the program", shell.returncode, 0)
+        capture = finish(process, work)
         ledger = {e["name"]: int(e["count"]) for e in capture.of("ledger")}
         counted = ledger.get("injection_unknown", 0) + ledger.get("process_not_reached", 0)
         recorded = len({p["pid"] for p in capture.of("gpu_process")})
