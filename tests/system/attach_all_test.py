@@ -1,7 +1,6 @@
 """Attaching to all processes that use CUDA, now or later (-a --attach). In a pid namespace of its
 own: the programs of other tests, and of other users, are left alone."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -12,20 +11,8 @@ from gpu_attach_test import SLOWLY, is_launch
 from gpu_capture import GpuCapture
 from gpu_programs import prepare, program
 from simulated_gpu import simulated
-from xpu_testing import PATIENCE_S, Workspace, expect, expect_in, main, program_of, recorder
-
-ALONE = "XPU_TEST_ALONE"
-
-
-def run_alone():
-    """Begins again in a pid namespace; only root can."""
-    prepare()
-    if ALONE in os.environ or os.geteuid() != 0:
-        return
-    os.environ[ALONE] = "1"
-    os.execvp("unshare", ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child",
-                          sys.executable, *sys.argv])
-
+from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, main, program_of, recorder,
+                         run_alone)
 
 def record_all(work, *command, output="capture.xpu"):
     return subprocess.Popen([recorder(), "-o", str(work.path / output), "-a", "--attach",
@@ -123,5 +110,6 @@ def test_children_that_were_forked_are_left_alone():
 
 
 if __name__ == "__main__":
+    prepare()
     run_alone()
     main(globals())

@@ -12,13 +12,14 @@ import threading
 import time
 from itertools import pairwise
 
-from attach_all_test import finish, record_all, run_alone, wait_until_recorded
+from attach_all_test import finish, record_all, wait_until_recorded
 from attaching import Steps
 from gpu_attach_test import (CUPTI_KEEPS_KB, MEMORY_SLACK_KB, SLOWLY, WORKLOADS, expect_as_before,
                              footprint, is_launch, settled)
 from gpu_capture import GpuCapture
-from gpu_programs import REAL, number_of_gpus, program
-from xpu_testing import PATIENCE_S, Workspace, expect, main, recorder, report, run_report
+from gpu_programs import REAL, number_of_gpus, prepare, program
+from xpu_testing import (PATIENCE_S, Workspace, expect, main, recorder, report, run_alone,
+                         run_report)
 
 WINDOWS = ("--every", "700ms", "--window", "150ms")
 LAUNCHES = 10
@@ -301,5 +302,6 @@ def test_options_that_do_not_fit():
 
 
 if __name__ == "__main__":
+    prepare()
     run_alone()
     main(globals())

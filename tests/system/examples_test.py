@@ -12,7 +12,8 @@ import subprocess
 import time
 
 from other_users import readable_copy
-from xpu_testing import PATIENCE_S, Workspace, expect, find, main, require_recording, skip, workload
+from xpu_testing import (PATIENCE_S, Workspace, expect, find, main, require_recording, run_alone,
+                         skip, workload)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 COMMAND = re.compile(r"(sudo |ssh \w+ )?xpu-(record|report)\b")
@@ -128,4 +129,6 @@ def test_examples_of_the_readme():
 
 
 if __name__ == "__main__":
+    # -a --attach of programs of other tests would be in their way.
+    run_alone()
     main(globals())
