@@ -75,7 +75,10 @@ void Reorder(std::vector<Record>* records, uint64_t seed) {
 }  // namespace
 
 Buffers& Buffers::Get() {
-  static auto* const buffers = new Buffers;
+  static auto* const buffers = [] {
+    pthread_atfork(nullptr, nullptr, [] { Buffers::Get().ForgetWorker(); });
+    return new Buffers;
+  }();
   return *buffers;
 }
 
@@ -88,11 +91,20 @@ void Buffers::SetCallbacks(CUpti_BuffersCallbackRequestFunc requested,
   completed_ = completed;
 }
 
+// In a forked child, which has none of the threads that hold or wait for anything.
+void Buffers::ForgetWorker() {
+  new (&mutex_) std::mutex;
+  new (&worker_began_) std::condition_variable;
+  new (&wake_worker_) std::condition_variable;
+  new (&flush_done_) std::condition_variable;
+  worker_ = nullptr;
+  worker_runs_ = false;
+  flushes_done_ = flushes_asked_;
+}
+
 void Buffers::StartWorker() {
   std::unique_lock lock(mutex_);
-  if (worker_pid_ == getpid()) return;
-  worker_runs_ = false;
-  worker_pid_ = getpid();
+  if (worker_ != nullptr) return;
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -105,7 +117,7 @@ void Buffers::StartWorker() {
 
 bool Buffers::IsWorker() {
   const std::lock_guard lock(mutex_);
-  return worker_pid_ == getpid() && worker_->get_id() == std::this_thread::get_id();
+  return worker_ != nullptr && worker_->get_id() == std::this_thread::get_id();
 }
 
 bool Buffers::HasAny() {
@@ -116,7 +128,7 @@ bool Buffers::HasAny() {
 
 void Buffers::Stop() {
   std::unique_lock lock(mutex_);
-  if (worker_pid_ != getpid()) return;
+  if (worker_ == nullptr) return;
   stops_ = true;
   wake_worker_.notify_one();
   lock.unlock();
@@ -124,7 +136,6 @@ void Buffers::Stop() {
   lock.lock();
   delete worker_;
   worker_ = nullptr;
-  worker_pid_ = 0;
   worker_runs_ = false;
   stops_ = false;
   requested_ = nullptr;
@@ -232,7 +243,7 @@ size_t Buffers::TakeDropped() {
 
 CUptiResult Buffers::Flush(bool forced) {
   std::unique_lock lock(mutex_);
-  if (!worker_runs_ || worker_pid_ != getpid()) return CUPTI_ERROR_NOT_INITIALIZED;
+  if (!worker_runs_) return CUPTI_ERROR_NOT_INITIALIZED;
   if (worker_->get_id() == std::this_thread::get_id()) return CUPTI_ERROR_INVALID_OPERATION;
   const uint64_t mine = ++flushes_asked_;
   forced_asked_ = forced_asked_ || forced;

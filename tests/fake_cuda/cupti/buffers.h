@@ -57,6 +57,7 @@ class Buffers {
 
  private:
   Buffers();
+  void ForgetWorker();
   std::unique_ptr<Buffer>* Current();
   bool Fits(const Buffer& buffer, const Record& record) const;
   void AddLocked(std::unique_lock<std::mutex>* lock, Record record);
@@ -76,8 +77,7 @@ class Buffers {
   CUpti_BuffersCallbackCompleteFunc completed_ = nullptr;
   bool per_thread_;
   bool worker_runs_ = false;
-  pid_t worker_pid_ = 0;
-  std::thread* worker_ = nullptr;  // in a forked child there is none, and it is forgotten
+  std::thread* worker_ = nullptr;
   bool stops_ = false;
   std::list<std::unique_ptr<Buffer>*> currents_;  // one per thread that has ever had a buffer
   std::list<std::unique_ptr<Buffer>> ready_;      // off their threads, not yet delivered

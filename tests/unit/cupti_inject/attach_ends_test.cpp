@@ -191,6 +191,27 @@ TEST(AttachEnds, AForkedChildTakesNoPartAndHoldsNothing) {
   });
 }
 
+// Before the first CUDA call: the child may use the device, and has CUPTI as the session left it.
+TEST(AttachEnds, AChildThatIsForkedAfterASessionIsAttachedTo) {
+  InChild([] {
+    setenv("XPU_FAKE_CUPTI_VERSION", "12.4", 1);  // this one is not finalized
+    const AttachFunction attach = LoadLibrary();
+    AttachingRecorder first;
+    ASSERT_TRUE(first.Begin(attach)) << first.error();
+    first.End();
+    InChild([attach] {
+      Launchers launchers(3);
+      AttachingRecorder second;
+      ASSERT_TRUE(second.Begin(attach)) << second.error();
+      const uint64_t begin_ns = MonotonicNs();
+      launchers.WaitForCalls(2000);
+      const uint64_t end_ns = MonotonicNs();
+      const SessionRecords records = second.End();
+      ExpectExact(records, launchers.CallsWithin(begin_ns, end_ns));
+    });
+  });
+}
+
 TEST(AttachEnds, TheExitOfTheProgramFlushesWhatIsThere) {
   AttachingRecorder recorder(0);  // its ring is shared with the child
   std::fflush(nullptr);
