@@ -123,7 +123,9 @@ def test_program_killed():
             ledger = capture.losses()
             if not capture.api_calls:  # killed before it took its ring
                 ledger.pop("process_not_reached", None)
-            expect(f"{what}: not delivered", ledger.pop("cupti_not_delivered", 0), len(missing))
+            # Calls that had not returned are counted too.
+            more = ledger.pop("cupti_not_delivered", 0) - len(missing)
+            expect(f"{what}: {more} more were not delivered", 0 <= more <= THREADS, True)
             # Who was sending just then: a thread of the program's, or CUPTI's.
             expect(f"{what}: torn", ledger.pop("wire_torn", 0) <= THREADS + 1, True)
             expect(f"{what}: other losses ({errors})", ledger, {})
