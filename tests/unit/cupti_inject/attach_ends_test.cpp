@@ -127,11 +127,7 @@ TEST(AttachEnds, ARecorderThatDiesLeavesNothing) {
             ASSERT_EQ(next.error(), "another xpu-record is recording this process");
             continue;
           }
-          const uint64_t begin_ns = MonotonicNs();
-          launchers.WaitForCalls(100);
-          const uint64_t end_ns = MonotonicNs();
-          const SessionRecords records = next.End();
-          ExpectExact(records, launchers.CallsWithin(begin_ns, end_ns));
+          EndAfterCalls(next, launchers, 100);
           break;
         }
       }
@@ -178,12 +174,8 @@ TEST(AttachEnds, AForkedChildTakesNoPartAndHoldsNothing) {
       const bool ended = read(until[0], &byte, 1) == 0;
       _exit(refused && ended ? 0 : 1);
     }
-    const uint64_t begin_ns = MonotonicNs();
-    launchers.WaitForCalls(100);
-    const uint64_t end_ns = MonotonicNs();
     // Although the child lives, the recorder sees the library hang up.
-    const SessionRecords records = recorder.End();
-    ExpectExact(records, launchers.CallsWithin(begin_ns, end_ns));
+    EndAfterCalls(recorder, launchers, 100);
     close(until[1]);
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -203,11 +195,7 @@ TEST(AttachEnds, AChildThatIsForkedAfterASessionIsAttachedTo) {
       Launchers launchers(3);
       AttachingRecorder second;
       ASSERT_TRUE(second.Begin(attach)) << second.error();
-      const uint64_t begin_ns = MonotonicNs();
-      launchers.WaitForCalls(2000);
-      const uint64_t end_ns = MonotonicNs();
-      const SessionRecords records = second.End();
-      ExpectExact(records, launchers.CallsWithin(begin_ns, end_ns));
+      EndAfterCalls(second, launchers, 2000);
     });
   });
 }

@@ -20,11 +20,7 @@ TEST(Attach, FiftySessionsCountEachLaunchAndLeaveNothing) {
       {
         AttachingRecorder recorder;
         ASSERT_TRUE(recorder.Begin(attach)) << recorder.error();
-        const uint64_t begin_ns = MonotonicNs();
-        launchers.WaitForCalls(200);
-        const uint64_t end_ns = MonotonicNs();
-        const SessionRecords records = recorder.End();
-        ExpectExact(records, launchers.CallsWithin(begin_ns, end_ns));
+        const SessionRecords records = EndAfterCalls(recorder, launchers, 200);
         EXPECT_EQ(records.hello.attached, 1U);
         EXPECT_TRUE(instances.insert(records.hello.instance).second);
       }

@@ -51,6 +51,9 @@ Footprint WaitForThreads(size_t count) {
   return {};
 }
 
+namespace {
+
+// Launches that the program made within the window, each once, with its kernel.
 void ExpectExact(const SessionRecords& records,
                  const std::map<uint32_t, std::vector<Launchers::Call>>& calls) {
   EXPECT_EQ(records.state, wire::State::kFinished);
@@ -80,6 +83,17 @@ void ExpectExact(const SessionRecords& records,
     }
   }
   EXPECT_GT(in_window, 0U);
+}
+
+}  // namespace
+
+SessionRecords EndAfterCalls(AttachingRecorder& recorder, Launchers& launchers, uint64_t count) {
+  const uint64_t begin_ns = MonotonicNs();
+  launchers.WaitForCalls(count);
+  const uint64_t end_ns = MonotonicNs();
+  SessionRecords records = recorder.End();
+  ExpectExact(records, launchers.CallsWithin(begin_ns, end_ns));
+  return records;
 }
 
 }  // namespace xpu::inject

@@ -143,8 +143,8 @@ std::ostream& operator<<(std::ostream& out, const Footprint& footprint);
 // connection.
 Footprint WaitForThreads(size_t count);
 
-// Launches that the program made within the window, each once, with its kernel.
-void ExpectExact(const SessionRecords& records,
-                 const std::map<uint32_t, std::vector<Launchers::Call>>& calls);
+// Ends the session after so many calls; each launch that the program made in that time is there
+// once, with its kernel.
+SessionRecords EndAfterCalls(AttachingRecorder& recorder, Launchers& launchers, uint64_t count);
 
 }  // namespace xpu::inject
