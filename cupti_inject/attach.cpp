@@ -210,6 +210,7 @@ void Attach(wire::AttachRequest* request) {
     Area area(request);
     std::memcpy(cupti_library, request->cupti_library, sizeof(cupti_library));
     cupti_library[sizeof(cupti_library) - 1] = '\0';
+    if (g_process.has_cupti_of_parent.load()) return area.Refuse(wire::kAttachIsForked);
     self = BeginAttachedSession();
     if (self == nullptr) {
       return area.Refuse(wire::kAttachIsTaken);

@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include "cupti_inject/activity_kinds.h"
 #include "cupti_inject/graph_nodes.h"
 #include "cupti_inject/injection.h"
 #include "cupti_inject/thread_state.h"
@@ -191,6 +192,16 @@ void LeaveAtEndOfCall(Injection& self, ThreadState& thread, const cupti::Callbac
   errno = saved_errno;
 }
 
+// They would fill the child's memory (57 MB/s, an H200). A child that makes none must not touch
+// CUPTI, whose locks a thread of the parent may have held.
+void StopRecordsOfParent(const Injection& self) {
+  const int saved_errno = errno;
+  const bool is_mine = g_process.makes_records_of_parent.exchange(false);
+  const bool may_disable = self.cupti.disable_kind != nullptr && !self.sampling.has_failed();
+  if (is_mine && may_disable) DisableActivities(self.cupti);
+  errno = saved_errno;
+}
+
 }  // namespace
 
 // Not inlined: its caller is CUPTI.
@@ -207,6 +218,7 @@ __attribute__((noinline)) void OnCallback(void* user_data, uint32_t domain, uint
       if (IsOneOf(self.graph_launch_ids, domain, callback_id)) NoteGraphThread(thread);
       LeaveAtEndOfCall(self, thread, *static_cast<const cupti::CallbackData*>(data), key);
     }
+    if (g_process.makes_records_of_parent.load()) StopRecordsOfParent(self);
     return;
   }
   if (thread.session != self.number) [[unlikely]]
@@ -242,6 +254,9 @@ void OnBufferRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
   const Inside inside(t_thread);
   const bool active = self.active.load(std::memory_order_relaxed);
   *buffer = active ? self.pool.Take() : BufferPool::TakeAlone();
+  if (g_process.has_cupti_of_parent.load(std::memory_order_relaxed)) {
+    g_process.makes_records_of_parent.store(true);
+  }
   // Without a buffer CUPTI drops records; before 12.9 it may crash, as the program would next.
   *size = *buffer == nullptr ? 0 : kBufferBytes;
   *max_records = 0;  // as many as fit

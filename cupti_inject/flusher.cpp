@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 
+#include "cupti_inject/activity_kinds.h"
 #include "cupti_inject/leaving.h"
 #include "cupti_inject/session.h"
 #include "cupti_inject/thread_state.h"
@@ -289,7 +290,7 @@ void RunAttached(Injection& self, const WakeDescriptor& peer) {
   WaitForRecordedCalls(self);
   if (self.intervals.is_open()) self.intervals.Stop();
   self.keeps_kinds_on = KeepsKindsOn(self);
-  if (!self.keeps_kinds_on) DisableActivities(self);
+  if (!self.keeps_kinds_on) DisableActivities(self.cupti);
   const bool is_idle = flusher.FetchTheRest();
   FlushLast(self);
   NoteEarlierWork(self);

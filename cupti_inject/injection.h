@@ -63,8 +63,14 @@ struct Process {
   // The thread that was seen to replay CUDA graphs, in all sessions: see LeaveCupti.
   std::atomic<uint32_t> graph_thread{0};  // 0: none; kSeveralThreads
   std::atomic<bool> keeps_cupti{false};   // for good
-  bool has_fork_handler = false;          // of whose turn it is
-  bool has_exit_handler[3] = {};          // by SetUpStep
+  // A session has set CUPTI up, and it has not been finalized since.
+  std::atomic<bool> has_cupti{false};
+  // The same of the parent, in a forked child that may initialize CUDA itself. CUPTI's own threads
+  // are missing here: records are made but never delivered.
+  std::atomic<bool> has_cupti_of_parent{false};
+  std::atomic<bool> makes_records_of_parent{false};
+  bool has_fork_handler = false;  // of whose turn it is
+  bool has_exit_handler[3] = {};  // by SetUpStep
   Presence presence;
   Nvtx nvtx;  // its copies in the program connect once
   TorchSlot torch;

@@ -30,12 +30,14 @@ uint64_t RandomNumber() {
   return number;
 }
 
-// The child shares our ring but has neither our thread nor CUDA: it must not write. Another
-// recorder may attach to it. Locks may be held in its copy and memory be in use: it is left as it
-// is, and g_injection made new.
+// The child shares our ring but not our thread: it must not write. A recorder may attach to it if
+// CUPTI was not set up. Locks may be held in its copy and memory be in use: it is left as it is,
+// and g_injection made new.
 void OnForkedChild() {
   ReturnToLoadedFilesInChild();
+  if (g_process.has_cupti.exchange(false)) g_process.has_cupti_of_parent.store(true);
   Deactivate(g_injection);
+  g_injection.leaving.store(Leaving::kNot);  // cuptiFinalize would wait for CUPTI's threads
   g_process.nvtx.active.store(false, std::memory_order_relaxed);
   // Else neither the recorder nor the program would see the other one's end.
   for (std::atomic<int>* end_plus_1 : {&g_process.peer_plus_1, &g_process.offered_plus_1}) {
@@ -146,6 +148,7 @@ void EndSession(Injection& self) {
   Deactivate(self);
   g_process.nvtx.active.store(false, std::memory_order_release);
   if (g_process.exits.load()) return;
+  if (self.leaving.load() == Leaving::kDone) g_process.has_cupti.store(false);
   LeaveTorchAllocator();
   WaitUntilNobodyIsInside();
   self.stacks.Close();

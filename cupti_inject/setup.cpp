@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "cupti_inject/activity_kinds.h"
 #include "cupti_inject/callbacks.h"
 #include "cupti_inject/cupti_versions.h"
 #include "cupti_inject/graph_nodes.h"
@@ -10,20 +11,6 @@
 
 namespace xpu::inject {
 namespace {
-
-struct Kind {
-  uint32_t kind;
-  const char* name;
-};
-// Waits are reported by waits.h. GRAPH_TRACE first: with it a graph replay is one record; node
-// records and the MEMCPY kind alone cost every replay 40 % (FACTS: 102 us against 73).
-constexpr Kind kKinds[] = {
-    {cupti::kKindGraphTrace, "graph"}, {cupti::kKindConcurrentKernel, "kernel"},
-    {cupti::kKindMemcpy, "memcpy"},    {cupti::kKindMemcpy2, "peer memcpy"},
-    {cupti::kKindMemset, "memset"},    {cupti::kKindOverhead, "overhead"},
-    {cupti::kKindDevice, "device"},    {cupti::kKindContext, "context"},
-    {cupti::kKindJit, "JIT"},
-};
 
 // Ids are dense with gaps of a few; no table has been longer than 900.
 constexpr uint32_t kMaxCallbackId = 4096;
@@ -49,6 +36,7 @@ bool Try(Injection& self, const char* what, cupti::Result result) {
 // The first call to CUPTI that matters: it alone tells whether another tool is there.
 bool Subscribe(Injection& self, char* reason, size_t reason_size) {
   char holder[128] = "";
+  const bool had_cupti = g_process.has_cupti.exchange(true);  // before a fork can copy it
   cupti::Result result;
   void* const mark = reinterpret_cast<void*>(uintptr_t{self.number});
   if (self.cupti.subscribe_v2 != nullptr) {
@@ -62,6 +50,7 @@ bool Subscribe(Injection& self, char* reason, size_t reason_size) {
     result = self.cupti.subscribe(&self.subscriber, &OnCallback, mark);
   }
   if (result == cupti::kSuccess) return true;
+  g_process.has_cupti.store(had_cupti);
   holder[sizeof(holder) - 1] = '\0';
   if (result == cupti::kErrorMultipleSubscribers) {
     std::snprintf(reason, reason_size, "another tool in this program holds CUPTI%s%s",
@@ -101,7 +90,7 @@ bool EnableActivities(Injection& self, char* reason, size_t reason_size) {
   }
   uint32_t enabled = 0;
   const bool graph_nodes = (self.settings & wire::kSettingGraphNodes) != 0;
-  for (const Kind& kind : kKinds) {
+  for (const ActivityKind& kind : kActivityKinds) {
     if (kind.kind == cupti::kKindGraphTrace && graph_nodes) continue;
     if (self.intervals.is_open() && GraphIntervals::IsOffDuringReplays(kind.kind)) continue;
     char what[64];
@@ -240,14 +229,9 @@ bool SetUpCupti(Injection& self, const char* chosen_cupti, MayGoOn may_go_on, ch
   return true;
 }
 
-void DisableActivities(const Injection& self) {
-  for (const Kind& kind : kKinds) self.cupti.disable_kind(kind.kind);
-  self.cupti.disable_kind(cupti::kKindMemory2);
-}
-
 void TearDownCupti(const Injection& self) {
   if (self.sampling.has_failed()) return;
-  DisableActivities(self);
+  DisableActivities(self.cupti);
   self.cupti.unsubscribe(self.subscriber);
 }
 

@@ -17,7 +17,6 @@ inline constexpr char kExitedMeanwhile[] = "the program exited while CUPTI was b
 // Everything of Start() after the ring. False with one sentence in `reason`.
 bool SetUpCupti(Injection& self, const char* chosen_cupti, MayGoOn may_go_on, char* reason,
                 size_t reason_size);
-void DisableActivities(const Injection& self);
 void TearDownCupti(const Injection& self);
 void SendDetail(Injection& self, wire::DetailKind kind, uint64_t number, const char* text);
 

@@ -425,10 +425,10 @@ Status Attacher::Refusal() {
   memory_.Read(area_ + offsetof(wire::AttachRequest, error), text, sizeof(text) - 1);
   WriteState(wire::AttachState::kTaken);
   const std::string reason = text[0] == '\0' ? "the library could not be loaded into it" : text;
-  const bool is_taken = reason == wire::kAttachIsTaken;
-  return Error{ErrorKind::kUnsupported, reason,
-               is_taken ? "wait until the other one has ended, or end it"
-                        : "start the program under xpu-record"};
+  const char* hint = "start the program under xpu-record";
+  if (reason == wire::kAttachIsTaken) hint = "wait until the other one has ended, or end it";
+  if (reason == wire::kAttachIsForked) hint = "start the recording after the fork";
+  return Error{ErrorKind::kUnsupported, reason, hint};
 }
 
 Result<UniqueFd> Attacher::TakeConnection() {

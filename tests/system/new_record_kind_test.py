@@ -52,7 +52,7 @@ KIND(kKindCudaEvent, 36, CUPTI_ACTIVITY_KIND_CUDA_EVENT, CudaEvent, CudaEvent)
 #undef RECORD
 """),
     ],
-    "cupti_inject/setup.cpp": [
+    "cupti_inject/activity_kinds.h": [
         ('{cupti::kKindJit, "JIT"},', '{cupti::kKindJit, "JIT"}, {cupti::kKindCudaEvent, "event"},'),
     ],
     "report/analysis/filter.cpp": [

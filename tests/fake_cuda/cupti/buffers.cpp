@@ -97,6 +97,7 @@ void Buffers::ForgetWorker() {
   new (&worker_began_) std::condition_variable;
   new (&wake_worker_) std::condition_variable;
   new (&flush_done_) std::condition_variable;
+  is_orphan_ = is_orphan_ || worker_ != nullptr;
   worker_ = nullptr;
   worker_runs_ = false;
   flushes_done_ = flushes_asked_;
@@ -104,7 +105,7 @@ void Buffers::ForgetWorker() {
 
 void Buffers::StartWorker() {
   std::unique_lock lock(mutex_);
-  if (worker_ != nullptr) return;
+  if (worker_ != nullptr || is_orphan_) return;
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -243,6 +244,7 @@ size_t Buffers::TakeDropped() {
 
 CUptiResult Buffers::Flush(bool forced) {
   std::unique_lock lock(mutex_);
+  if (is_orphan_) return CUPTI_SUCCESS;  // nothing comes (an H200)
   if (!worker_runs_) return CUPTI_ERROR_NOT_INITIALIZED;
   if (worker_->get_id() == std::this_thread::get_id()) return CUPTI_ERROR_INVALID_OPERATION;
   const uint64_t mine = ++flushes_asked_;

@@ -78,6 +78,7 @@ class Buffers {
   bool per_thread_;
   bool worker_runs_ = false;
   std::thread* worker_ = nullptr;
+  bool is_orphan_ = false;  // the worker was of the parent process
   bool stops_ = false;
   std::list<std::unique_ptr<Buffer>*> currents_;  // one per thread that has ever had a buffer
   std::list<std::unique_ptr<Buffer>> ready_;      // off their threads, not yet delivered

@@ -183,10 +183,9 @@ TEST(AttachEnds, AForkedChildTakesNoPartAndHoldsNothing) {
   });
 }
 
-// Before the first CUDA call: the child may use the device, and has CUPTI as the session left it.
+// Before the first CUDA call: the child may use the device.
 TEST(AttachEnds, AChildThatIsForkedAfterASessionIsAttachedTo) {
   InChild([] {
-    setenv("XPU_FAKE_CUPTI_VERSION", "12.4", 1);  // this one is not finalized
     const AttachFunction attach = LoadLibrary();
     AttachingRecorder first;
     ASSERT_TRUE(first.Begin(attach)) << first.error();
@@ -197,6 +196,38 @@ TEST(AttachEnds, AChildThatIsForkedAfterASessionIsAttachedTo) {
       ASSERT_TRUE(second.Begin(attach)) << second.error();
       EndAfterCalls(second, launchers, 2000);
     });
+  });
+}
+
+TEST(AttachEnds, AChildThatIsForkedAfterASessionThatKeptCuptiIsNot) {
+  InChild([] {
+    setenv("XPU_FAKE_CUPTI_VERSION", "12.4", 1);  // this one is not finalized
+    const AttachFunction attach = LoadLibrary();
+    AttachingRecorder first;
+    ASSERT_TRUE(first.Begin(attach)) << first.error();
+    first.End();
+    InChild([attach] {
+      const Launchers launchers(3);
+      AttachingRecorder second;
+      EXPECT_FALSE(second.Begin(attach));
+      EXPECT_EQ(second.error(), wire::kAttachIsForked);
+    });
+  });
+}
+
+// Nobody would take them: they would stay in its memory.
+TEST(AttachEnds, AChildThatIsForkedMeanwhileMakesNoRecords) {
+  InChild([] {
+    const AttachFunction attach = LoadLibrary();
+    AttachingRecorder recorder;
+    ASSERT_TRUE(recorder.Begin(attach)) << recorder.error();
+    InChild([] {
+      for (int i = 0; i < 1'000; ++i) Launch(0);
+      const Footprint before;
+      for (int i = 0; i < 50'000; ++i) Launch(0);
+      EXPECT_EQ(Footprint(), before);
+    });
+    recorder.End();
   });
 }
 
