@@ -3,9 +3,10 @@
 //
 // The processes themselves are handled on a thread of its own (record/attach/); this class decides
 // when, hands over the connection to the library, and reports what could not be done. A child that
-// was forked from a process with the driver is left alone: CUDA does not work in it, and the data
-// loaders of a training job are such children. Between the windows of a recording the library is in
-// none of them; those that can be attached to are attached to again for the next one.
+// was forked from a process with the driver is left alone until it initializes CUDA itself, which
+// works only if its parent had not: the data loaders of a training job never do. Between the
+// windows of a recording the library is in none of them; those that can be attached to are attached
+// to again for the next one.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,7 @@ class AttachedProcesses : public ProcessListener {
   AttachedProcesses(ProcessTable& processes, InjectServer& server, AttachTarget what,
                     bool takes_forked);
 
+  void OnFork(uint32_t parent_pid, uint32_t pid) override;
   void OnExec(uint32_t pid) override { Forget(pid); }
   void OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) override;
   void OnEnd(uint32_t pid) override;
@@ -49,7 +51,10 @@ class AttachedProcesses : public ProcessListener {
   std::string TakeNews() { return std::exchange(news_, {}); }
 
  private:
+  void Want(uint32_t pid);
+  void AddForked(uint32_t parent_pid, uint32_t pid);
   void Forget(uint32_t pid);
+  void CheckForked(uint64_t now_ns);
   void RequestWanted();
   static void CountEnded(EventSink& sink, uint32_t pid);
 
@@ -62,9 +67,13 @@ class AttachedProcesses : public ProcessListener {
     bool has_failed = false;  // which was reported
   };
   std::map<uint32_t, Known> known_;  // processes that have the driver
-  std::set<uint32_t> wanted_;        // of them, not asked for yet
-  std::set<uint32_t> reached_;       // attached to once, be it that they have ended since
-  std::vector<uint32_t> ended_;      // wanted ones, to be counted
+  // Of them, the children that have it from their parent and have not initialized CUDA. The value
+  // is the parent until the child is checked, then 0.
+  std::map<uint32_t, uint32_t> forked_;
+  uint64_t next_check_ns_ = 0;
+  std::set<uint32_t> wanted_;    // of them, not asked for yet
+  std::set<uint32_t> reached_;   // attached to once, be it that they have ended since
+  std::vector<uint32_t> ended_;  // wanted ones, to be counted
   bool is_paused_ = false;
   uint32_t under_way_ = 0;
   std::string failures_;

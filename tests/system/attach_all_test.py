@@ -7,6 +7,7 @@ import sys
 import time
 
 from attaching import Steps, calls_in_whole_steps
+from control_testing import Fifos
 from gpu_attach_test import SLOWLY, is_launch
 from gpu_capture import GpuCapture
 from gpu_programs import prepare, program
@@ -87,26 +88,118 @@ def test_a_command_that_uses_cuda():
         steps.end()
 
 
-def test_children_that_were_forked_are_left_alone():
-    script = ("import ctypes, os, sys, time\n"
-              "ctypes.CDLL('libcuda.so.1').cuInit(0)\n"
-              "child = os.fork()\n"
-              "if child == 0:\n"
-              "    time.sleep(100)\n"
-              "    os._exit(0)\n"
-              "print(child, flush=True)\n"
-              "sys.stdin.read()\n"
-              "os.kill(child, 9)\n")
-    parent = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE,
-                              stdout=subprocess.PIPE, env=simulated(), text=True)
-    child = int(parent.stdout.readline())
+FORKS = """
+import ctypes, os, sys, time
+cuda = ctypes.CDLL("libcuda.so.1")
+
+def call(name, *arguments):
+    if status := getattr(cuda, name)(*arguments):
+        raise SystemExit(f"{name}: {status}")
+
+def wait_for_line():
+    print(os.getpid(), flush=True)
+    sys.stdin.readline()
+
+def use():
+    device, context, memory = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
+    call("cuInit", 0)
+    call("cuDeviceGet", ctypes.byref(device), 0)
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+    call("cuCtxSetCurrent", context)
+    call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(4096))
+    times = []
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        times.append(time.monotonic_ns())
+        call("cuMemsetD8_v2", memory, ctypes.c_ubyte(1), ctypes.c_size_t(4096))
+        time.sleep(0.005)
+    call("cuCtxSynchronize")
+    return times
+
+parent_uses, forks_first = map(int, sys.argv[1:])
+if parent_uses:
+    call("cuInit", 0)
+if not forks_first:
+    wait_for_line()
+child = os.fork()
+if child == 0:
+    if forks_first:
+        wait_for_line()
+    if parent_uses:
+        time.sleep(1.5)
+        os._exit(0)
+    for ns in use():
+        print(ns)
+else:
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+class Forking:
+    """A program with the driver and a child. The one of them that has printed its pid waits."""
+
+    def __init__(self, work, parent_uses, forks_first):
+        (work.path / "dev").mkdir()
+        device = work.file("dev/nvidia-uvm", "")
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", FORKS, str(int(parent_uses)), str(int(forks_first))],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=simulated(XPU_FAKE_DEVICE_FILE=device))
+        self.process.stdout.readline()
+
+    def go(self):
+        output, _ = self.process.communicate("\n", timeout=PATIENCE_S)
+        expect("status of the program", self.process.returncode, 0)
+        return list(map(int, output.split()))
+
+
+def record_fork(work, parent_uses, forks_first):
+    """The program, when its child used CUDA, the capture and what the recorder said."""
+    program = Forking(work, parent_uses, forks_first)
+    with Fifos(work) as fifos:
+        recording = record_all(work, "-v", fifos.option)
+        fifos.ask("ping")  # CUPTI has been set up in the parent
+        times = program.go()
+        recording.send_signal(signal.SIGINT)
+        return program, times, *finish(recording, work)
+
+
+def processes_of(capture):
+    return {int(p["pid"]) for p in capture.of("gpu_process")}
+
+
+def test_a_child_that_was_forked_uses_cuda():
+    """It is recorded from then on."""
     with Workspace() as work:
-        process = record_all(work, "-d", "500ms", "-v")
-        capture, errors = finish(process, work)
-        expect("status of the program", (parent.communicate()[0], parent.returncode), ("", 0))
-        expect_in("the parent", f"process {parent.pid}: library loaded", errors)
-        expect("the child", f"process {child}:" in errors, False)
-        expect("losses", "process_not_reached" in capture.losses(), False)
+        program, times, capture, errors = record_fork(work, False, True)
+    expect(f"processes that use CUDA beside the parent ({errors})",
+           len(processes_of(capture) - {program.process.pid}), 1)
+    ids = {m["correlation_id"] for m in capture.of("memset")}
+    expect(f"memsets ({errors})", len(ids) > 0, True)
+    first_ns = min(int(c["start_ns"]) for c in capture.of("api_call")
+                   if c["correlation_id"] in ids)
+    expect("memsets since the first one", len([ns for ns in times if ns > first_ns]), len(ids) - 1)
+    expect("losses", capture.losses(), {})
+
+
+def test_a_child_that_is_forked_meanwhile_uses_cuda():
+    """It cannot be recorded, which is reported and counted."""
+    with Workspace() as work:
+        program, _, capture, errors = record_fork(work, False, False)
+    expect("processes", processes_of(capture), {program.process.pid})
+    expect_in("why", "GPU activity is not recorded: it was forked from a process",
+              errors)
+    expect_in("what to do", "hint: start the recording after the fork", errors)
+    expect("losses", capture.losses(), {"process_not_reached": 1})
+
+
+def test_children_of_a_process_that_uses_cuda_are_left_alone():
+    for forks_first in (True, False):
+        with Workspace() as work:
+            program, _, capture, errors = record_fork(work, True, forks_first)
+        expect(f"attached to ({errors})", errors.count("library loaded"), 1)
+        expect("processes", processes_of(capture), {program.process.pid})
+        expect("losses", capture.losses(), {})
 
 
 if __name__ == "__main__":

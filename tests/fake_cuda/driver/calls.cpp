@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "../settings.h"
@@ -145,6 +146,12 @@ const Driver kDriver = {
         [](void (*report)(const Activity&)) { UnseenKernels::Get().Report(report); },
 };
 
+// The driver opens /dev/nvidia-uvm and others; a forked child has them too.
+void OpenDeviceFile() {
+  const std::string path(EnvText("XPU_FAKE_DEVICE_FILE", ""));
+  if (!path.empty() && open(path.c_str(), O_RDONLY | O_CLOEXEC) < 0) std::abort();
+}
+
 // As the driver does it: before any context exists, inside the first cuInit.
 void LoadInjection() {
   const std::string path(EnvText("CUDA_INJECTION64_PATH", ""));
@@ -206,6 +213,7 @@ bool InitializeOnce() {
       device.device_id = context.ordinal;
       Emit(device);
     }
+    OpenDeviceFile();
     g_initialized_pid.store(getpid());
     Announce({.callback_id = 5});  // CU_INIT_FINISHED
   });
