@@ -28,7 +28,7 @@ inline constexpr uint32_t kAttachVersion = 1;  // of AttachRequest; another one 
 inline constexpr uint64_t kAttachPatienceNs = 2'000'000'000;
 inline constexpr size_t kAttachPathBytes = 1024;
 inline constexpr size_t kAttachErrorBytes = 512;
-// Why a second recorder is refused.
+// Why a recorder is refused.
 inline constexpr char kAttachIsTaken[] = "another xpu-record is recording this process";
 inline constexpr char kAttachIsForked[] =
     "it was forked from a process that xpu-record had attached to, so CUPTI does not work in it";

@@ -97,7 +97,7 @@ def call(name, *arguments):
         raise SystemExit(f"{name}: {status}")
 
 def wait_for_line():
-    print(os.getpid(), flush=True)
+    print("waiting", flush=True)
     sys.stdin.readline()
 
 def use():
@@ -135,33 +135,21 @@ else:
 """
 
 
-class Forking:
-    """A program with the driver and a child. The one of them that has printed its pid waits."""
-
-    def __init__(self, work, parent_uses, forks_first):
-        (work.path / "dev").mkdir()
-        device = work.file("dev/nvidia-uvm", "")
-        self.process = subprocess.Popen(
+def record_fork(work, parent_uses, forks_first):
+    """The program's pid, when its child used CUDA, the capture and what the recorder said."""
+    (work.path / "dev").mkdir()
+    device = work.file("dev/nvidia-uvm", "")
+    with Fifos(work) as fifos, subprocess.Popen(
             [sys.executable, "-c", FORKS, str(int(parent_uses)), str(int(forks_first))],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=simulated(XPU_FAKE_DEVICE_FILE=device))
-        self.process.stdout.readline()
-
-    def go(self):
-        output, _ = self.process.communicate("\n", timeout=PATIENCE_S)
-        expect("status of the program", self.process.returncode, 0)
-        return list(map(int, output.split()))
-
-
-def record_fork(work, parent_uses, forks_first):
-    """The program, when its child used CUDA, the capture and what the recorder said."""
-    program = Forking(work, parent_uses, forks_first)
-    with Fifos(work) as fifos:
+            env=simulated(XPU_FAKE_DEVICE_FILE=device)) as program:
+        program.stdout.readline()  # it waits
         recording = record_all(work, "-v", fifos.option)
         fifos.ask("ping")  # CUPTI has been set up in the parent
-        times = program.go()
+        output, _ = program.communicate("\n", timeout=PATIENCE_S)
+        expect("status of the program", program.returncode, 0)
         recording.send_signal(signal.SIGINT)
-        return program, times, *finish(recording, work)
+        return program.pid, list(map(int, output.split())), *finish(recording, work)
 
 
 def processes_of(capture):
@@ -171,9 +159,9 @@ def processes_of(capture):
 def test_a_child_that_was_forked_uses_cuda():
     """It is recorded from then on."""
     with Workspace() as work:
-        program, times, capture, errors = record_fork(work, False, True)
+        pid, times, capture, errors = record_fork(work, False, True)
     expect(f"processes that use CUDA beside the parent ({errors})",
-           len(processes_of(capture) - {program.process.pid}), 1)
+           len(processes_of(capture) - {pid}), 1)
     ids = {m["correlation_id"] for m in capture.of("memset")}
     expect(f"memsets ({errors})", len(ids) > 0, True)
     first_ns = min(int(c["start_ns"]) for c in capture.of("api_call")
@@ -185,8 +173,8 @@ def test_a_child_that_was_forked_uses_cuda():
 def test_a_child_that_is_forked_meanwhile_uses_cuda():
     """It cannot be recorded, which is reported and counted."""
     with Workspace() as work:
-        program, _, capture, errors = record_fork(work, False, False)
-    expect("processes", processes_of(capture), {program.process.pid})
+        pid, _, capture, errors = record_fork(work, False, False)
+    expect("processes", processes_of(capture), {pid})
     expect_in("why", "GPU activity is not recorded: it was forked from a process",
               errors)
     expect_in("what to do", "hint: start the recording after the fork", errors)
@@ -196,9 +184,9 @@ def test_a_child_that_is_forked_meanwhile_uses_cuda():
 def test_children_of_a_process_that_uses_cuda_are_left_alone():
     for forks_first in (True, False):
         with Workspace() as work:
-            program, _, capture, errors = record_fork(work, True, forks_first)
+            pid, _, capture, errors = record_fork(work, True, forks_first)
         expect(f"attached to ({errors})", errors.count("library loaded"), 1)
-        expect("processes", processes_of(capture), {program.process.pid})
+        expect("processes", processes_of(capture), {pid})
         expect("losses", capture.losses(), {})
 
 
