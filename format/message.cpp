@@ -1,11 +1,9 @@
 #include "format/message.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <span>
 #include <type_traits>
-#include <unordered_map>
 
 #include <capnp/any.h>
 #include <capnp/message.h>
@@ -15,80 +13,17 @@
 #include "format/capture.capnp.h"
 #include "format/column.h"
 #include "format/events.h"
-#include "format/gather.h"
-#include "format/scatter.h"
+#include "format/field_columns.h"
 #include "format/schema_of.h"
 
 namespace xpu {
 namespace {
 
-template <typename T>
-inline constexpr bool kIsId = false;
-template <typename Tag, typename Rep>
-inline constexpr bool kIsId<Id<Tag, Rep>> = true;
-
-// ---- fields to numbers and back ----------------------------------------------------------------
-
-// The instances of a block: random 64-bit numbers, few of them, so columns hold their places.
-class InstancePlaces {
- public:
-  uint64_t PlaceOf(InstanceId instance) {
-    if (!instance) return 0;
-    if (instance == last_) return last_place_;
-    const auto [entry, is_new] = places_.try_emplace(instance, instances_.size() + 1);
-    if (is_new) instances_.push_back(instance);
-    last_ = instance;
-    last_place_ = entry->second;
-    return last_place_;
-  }
-  const std::vector<InstanceId>& instances() const { return instances_; }
-
- private:
-  std::vector<InstanceId> instances_;
-  std::unordered_map<InstanceId, uint64_t> places_;
-  InstanceId last_;
-  uint64_t last_place_ = 0;
-};
-
-template <typename T>
-uint64_t ToNumber(const T& field, InstancePlaces& instances) {
-  if constexpr (std::is_same_v<T, InstanceId>) {
-    return instances.PlaceOf(field);
-  } else if constexpr (kIsId<T>) {
-    return field.value;
-  } else if constexpr (std::is_enum_v<T>) {
-    return static_cast<uint64_t>(static_cast<std::underlying_type_t<T>>(field));
-  } else {
-    return static_cast<uint64_t>(field);  // signed ones are sign-extended
-  }
-}
-
-// False: an instance that the block does not list.
-template <typename T>
-bool FromNumber(uint64_t number, const std::vector<InstanceId>& instances, T& field) {
-  if constexpr (std::is_same_v<T, InstanceId>) {
-    if (number > instances.size()) return false;
-    field = number == 0 ? InstanceId{} : instances[number - 1];
-  } else if constexpr (kIsId<T>) {
-    field.value = static_cast<typename T::Value>(number);
-  } else if constexpr (std::is_same_v<T, bool>) {
-    field = number != 0;
-  } else {
-    field = static_cast<T>(number);
-  }
-  return true;
-}
-
 // ---- encoding ----------------------------------------------------------------------------------
 
 // Columns are addressed by their place: the order of VisitFields is that of the schema (tested).
-template <typename Event>
-void EncodeList(const std::vector<Event>& list, InstancePlaces& instances,
-                typename SchemaOf<Event>::Builder target) {
-  const auto gathered =
-      GatherColumns(std::span(list), [&](const auto& field) { return ToNumber(field, instances); });
-  target.setRows(static_cast<uint32_t>(list.size()));
-  auto columns = capnp::AnyStruct::Builder(kj::mv(target)).getPointerSection();
+void EncodeColumns(const std::vector<GatheredColumn>& gathered, capnp::AnyStruct::Builder target) {
+  auto columns = target.getPointerSection();
   XPU_CHECK(columns.size() == gathered.size());
   // To count from a column of equal values is what `base` is for: then there is none before.
   std::span<const uint64_t> before;
@@ -101,6 +36,15 @@ void EncodeList(const std::vector<Event>& list, InstancePlaces& instances,
     }
     before = values;
   }
+}
+
+template <typename Event>
+void EncodeList(const std::vector<Event>& list, InstancePlaces& instances,
+                typename SchemaOf<Event>::Builder target) {
+  target.setRows(static_cast<uint32_t>(list.size()));
+  EncodeColumns(GatherColumns(FieldPlaces<Event>(), reinterpret_cast<const std::byte*>(list.data()),
+                              list.size(), sizeof(Event), instances),
+                kj::mv(target));
 }
 
 void EncodeStrings(const BlockContent& content, schema::Strings::Builder strings) {
@@ -223,15 +167,24 @@ void DecodeStacks(schema::Stacks::Reader stacks, BlockContent& content) {
 }
 
 // The columns of a list. Those of one value stay that.
-template <size_t kCount>
 class DecodedColumns {
  public:
-  explicit DecodedColumns(uint32_t rows)
+  // A file of an older version has fewer columns than there are fields, one of a newer version
+  // more. Those that are left out are 0.
+  DecodedColumns(capnp::AnyStruct::Reader source, size_t fields, uint32_t rows)
       : rows_(rows),
-        memory_(std::make_unique_for_overwrite<uint64_t[]>(kCount * rows)),
-        free_(memory_.get(), kCount * rows) {}
+        memory_(std::make_unique_for_overwrite<uint64_t[]>(fields * rows)),
+        free_(memory_.get(), fields * rows),
+        columns_(fields) {
+    const auto columns = source.getPointerSection();
+    for (unsigned i = 0; i < std::min<size_t>(columns.size(), fields); ++i) {
+      if (!columns[i].isNull()) Decode(i, columns[i].getAs<schema::Column>());
+    }
+  }
+  const std::vector<ColumnToScatter>& columns() const { return columns_; }
 
-  // In order; those that are left out are 0.
+ private:
+  // In order.
   void Decode(size_t place, schema::Column::Reader column) {
     if (const auto all = ValueOfAll(column)) {
       columns_[place].all = *all;
@@ -243,9 +196,6 @@ class DecodedColumns {
     Require(DecodeColumn(column, before, values));
     columns_[place].values = values;
   }
-  const std::array<ColumnToScatter, kCount>& columns() const { return columns_; }
-
- private:
   std::span<uint64_t> TakeColumn() {
     const auto values = free_.first(rows_);
     free_ = free_.subspan(rows_);
@@ -263,7 +213,7 @@ class DecodedColumns {
   const uint32_t rows_;
   const std::unique_ptr<uint64_t[]> memory_;
   std::span<uint64_t> free_;
-  std::array<ColumnToScatter, kCount> columns_;
+  std::vector<ColumnToScatter> columns_;
 };
 
 template <typename Event>
@@ -272,16 +222,10 @@ void DecodeList(typename SchemaOf<Event>::Reader source, const std::vector<Insta
   const uint32_t rows = source.getRows();
   Require(rows <= events_left);
   events_left -= rows;
-  DecodedColumns<FieldCount<Event>()> decoded(rows);
-  const auto columns = capnp::AnyStruct::Reader(source).getPointerSection();
-  // A file of an older version has fewer columns, one of a newer version more.
-  for (unsigned i = 0; i < std::min<size_t>(columns.size(), FieldCount<Event>()); ++i) {
-    if (!columns[i].isNull()) decoded.Decode(i, columns[i].getAs<schema::Column>());
-  }
-  const auto from_number = [&](uint64_t number, auto& field) {
-    return FromNumber(number, instances, field);
-  };
-  Require(ScatterColumns(decoded.columns(), rows, from_number, list));
+  const DecodedColumns decoded(source, FieldCount<Event>(), rows);
+  if (rows == 0) return;
+  const auto fields = FieldPlaces<Event>();
+  Require(ScatterColumns(ColumnScatter(fields, decoded.columns(), instances), rows, list));
 }
 
 BlockContent DecodeBlock(schema::Block::Reader block, uint32_t events_limit) {

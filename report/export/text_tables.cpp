@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "format/base/check.h"
+#include "format/base/json_text.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/output/text.h"

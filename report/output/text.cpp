@@ -8,38 +8,10 @@
 #include "format/base/number.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
+#include "format/base/utf8.h"
 
 namespace xpu {
 namespace {
-
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";
-
-uint8_t ByteAt(std::string_view text, size_t at) {
-  return at < text.size() ? static_cast<uint8_t>(text[at]) : 0;
-}
-
-bool IsContinuation(uint8_t byte) { return (byte & 0xc0) == 0x80; }
-
-// The bytes of the well-formed character at `at` (RFC 3629); 0: there is none.
-size_t CharacterBytes(std::string_view text, size_t at) {
-  const uint8_t a = ByteAt(text, at);
-  const uint8_t b = ByteAt(text, at + 1);
-  const uint8_t c = ByteAt(text, at + 2);
-  const uint8_t d = ByteAt(text, at + 3);
-  if (a < 0x80) return 1;
-  if (a < 0xc2 || !IsContinuation(b)) return 0;
-  if (a < 0xe0) return 2;
-  if (!IsContinuation(c)) return 0;
-  if (a < 0xf0) {
-    if (a == 0xe0 && b < 0xa0) return 0;
-    if (a == 0xed && b >= 0xa0) return 0;  // surrogates
-    return 3;
-  }
-  if (!IsContinuation(d)) return 0;
-  if (a == 0xf0 && b < 0x90) return 0;
-  if (a > 0xf4 || (a == 0xf4 && b >= 0x90)) return 0;
-  return 4;
-}
 
 bool IsControl(char c) { return static_cast<uint8_t>(c) < 0x20 || c == 0x7f; }
 
@@ -60,34 +32,6 @@ std::string ToFoldedFrame(std::string_view name) {
   if (frame.empty()) return "[unknown]";
   if (const size_t at = SpaceBeforeLastNumber(frame); at != std::string::npos) frame[at] = '_';
   return frame;
-}
-
-void AppendJsonString(std::string& out, std::string_view text) {
-  out += '"';
-  const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; };
-  if (std::all_of(text.begin(), text.end(), is_plain)) {
-    out += text;
-    out += '"';
-    return;
-  }
-  for (size_t at = 0; at < text.size();) {
-    const char c = text[at];
-    const size_t bytes = CharacterBytes(text, at);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (IsControl(c)) {
-      AppendFormat(out, "\\u{:04x}", static_cast<uint8_t>(c));
-    } else if (bytes == 2 && c == '\xc2' && ByteAt(text, at + 1) < 0xa0) {  // U+0080 to U+009F
-      AppendFormat(out, "\\u00{:02x}", ByteAt(text, at + 1));
-    } else if (bytes == 0) {
-      out += kReplacement;
-    } else {
-      out += text.substr(at, bytes);
-    }
-    at += std::max<size_t>(bytes, 1);
-  }
-  out += '"';
 }
 
 void AppendQuoted(std::string& out, std::string_view text) {
@@ -128,7 +72,7 @@ std::string ToCsvField(std::string_view text) {
 
 size_t WidthOf(std::string_view valid_utf8) {
   return static_cast<size_t>(std::count_if(valid_utf8.begin(), valid_utf8.end(), [](char c) {
-    return !IsContinuation(static_cast<uint8_t>(c));
+    return (static_cast<uint8_t>(c) & 0xc0) != 0x80;
   }));
 }
 
@@ -143,7 +87,7 @@ std::string ToWidth(std::string_view text, size_t width) {
   std::string cut;
   size_t character = 0;
   for (size_t at = 0; at < line.size(); ++character) {
-    const size_t bytes = CharacterBytes(line, at);
+    const size_t bytes = Utf8Length(line, at);
     if (character == head) cut += kCut;
     if (character < head || character >= characters - kept / 2) cut += line.substr(at, bytes);
     at += bytes;

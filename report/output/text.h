@@ -15,9 +15,6 @@ namespace xpu {
 // empty.
 std::string ToFoldedFrame(std::string_view name);
 
-// Appends `text` as a JSON string with its quotes: each byte that is not UTF-8 becomes U+FFFD.
-void AppendJsonString(std::string& out, std::string_view text);
-
 // Appends `text` in double quotes on one line of ASCII: \" \\ \n \t, other bytes that are no
 // printable ASCII as \xNN.
 void AppendQuoted(std::string& out, std::string_view text);

@@ -1,7 +1,7 @@
 #include "report/views/chrome_trace/trace_writer.h"
 
+#include "format/base/json_text.h"
 #include "format/base/text.h"
-#include "report/output/text.h"
 
 namespace xpu {
 namespace {

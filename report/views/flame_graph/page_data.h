@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "format/base/json_text.h"
 #include "format/base/text.h"
 #include "report/output/output.h"
-#include "report/output/text.h"
 
 namespace xpu {
 

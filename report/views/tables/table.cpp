@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "format/base/json_text.h"
 #include "format/base/split.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "format/base/json_text.h"
+
 namespace xpu {
 namespace {
 

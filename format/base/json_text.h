@@ -1,0 +1,13 @@
+// Text as JSON (RFC 8259).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace xpu {
+
+// Appends `text` as a JSON string with its quotes: each byte that is not UTF-8 becomes U+FFFD,
+// control characters are escaped.
+void AppendJsonString(std::string& out, std::string_view text);
+
+}  // namespace xpu
