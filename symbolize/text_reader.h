@@ -25,7 +25,7 @@ class TextReader {
   ~TextReader();
 
   // Of a regular file of at most a mebibyte, without zeros; links are not followed. `path` begins
-  // with '/'.
+  // with '/'. kPermission: the user may not read it.
   Result<std::string> Read(const std::string& path);
   // It answers nothing any more.
   bool has_failed() const;

@@ -11,6 +11,7 @@
 
 #include "format/base/file.h"
 #include "format/base/number.h"
+#include "format/base/output_location.h"
 #include "format/base/text.h"
 #include "record/base/clock.h"
 #include "record/base/process_status.h"
@@ -30,6 +31,17 @@ bool IsOwnRoot(const struct stat& root) {
 std::optional<uint32_t> FileSystemId(std::string_view status, std::string_view name) {
   const std::vector<std::string_view> words = StatusWords(status, name);
   return words.size() < 4 ? std::nullopt : ParseNumber<uint32_t>(words[3]);
+}
+
+// Neither root nor -1, which setresuid takes as no change, is another user to read as.
+std::optional<SudoCaller> CallerOfSudo() {
+  constexpr unsigned kUnchanged = ~0U;
+  const std::optional<unsigned> user = NumberFromSudo("SUDO_UID");
+  const std::optional<unsigned> group = NumberFromSudo("SUDO_GID");
+  if (!user || !group || *user == 0 || *user == kUnchanged || *group == kUnchanged) {
+    return std::nullopt;
+  }
+  return SudoCaller{.user = *user, .group = *group};
 }
 
 // Empty: not known.
@@ -55,7 +67,9 @@ std::shared_ptr<const SourcePlace> SourcePlaces::PlaceOf(uint32_t pid) {
   place->user = *user;
   place->group = *group;
   // Of another root the kernel does not say it as the process sees it.
-  if (IsOwnRoot(root)) place->directory = LinkText(process + "cwd");
+  const bool is_own_root = IsOwnRoot(root);
+  if (is_own_root) place->directory = LinkText(process + "cwd");
+  if (is_own_root && place->user == 0) place->caller = CallerOfSudo();
   const Key key(root.st_dev, root.st_ino, LinkText(process + "ns/mnt"), place->user, place->group,
                 place->directory);
   const auto known = places_.find(key);

@@ -1,5 +1,10 @@
 // Where the source files that a process names are opened: below its root, as its user.
 //
+// The reader has no capabilities, and root without them may not enter a directory of mode 0700 that
+// belongs to another user, nor a home that NFS serves. Most often that is the home of the user who
+// called sudo, who may read what is there. So that user reads what a process of root names and root
+// itself is refused. Another root is left out: there, the number may be another user's.
+//
 // A process is looked at when its first code appears. By then it may have become another program,
 // of another user, or have given its number to another process: the event that says so may come
 // before that or later, and what was taken too late is not used.
@@ -9,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -22,11 +28,17 @@
 
 namespace xpu {
 
+struct SudoCaller {
+  uid_t user = 0;
+  gid_t group = 0;
+};
+
 struct SourcePlace {
   UniqueFd root;
   uid_t user = 0;
   gid_t group = 0;
-  std::string directory;  // that relative paths begin at; empty: not known
+  std::optional<SudoCaller> caller;  // reads what root is refused; only for processes of root
+  std::string directory;             // that relative paths begin at; empty: not known
 };
 
 // What one process may open.
@@ -67,7 +79,7 @@ class SourcePlaces : public EventObserver {
 
  private:
   // Processes that have all of these in common have one place: root (device, inode), mount
-  // namespace, user, group, directory.
+  // namespace, user, group, directory. The caller of sudo follows from them.
   using Key = std::tuple<dev_t, ino_t, std::string, uid_t, gid_t, std::string>;
 
   std::shared_ptr<const SourcePlace> PlaceOf(uint32_t pid);

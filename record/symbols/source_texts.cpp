@@ -212,18 +212,13 @@ class SourceTexts::Reader {
   Result<std::string> Read(const Request& request) {
     if (place_ != request.namer.access->place()) {
       place_ = request.namer.access->place();
-      reader_.reset();
+      own_.reset();
+      callers_.reset();
       failures_ = 0;
     }
-    if (!reader_ && failures_ < kMaxFailures) {
-      reader_.emplace(place_->root.get(), place_->user, place_->group);
-    }
-    Result<std::string> text =
-        reader_ ? reader_->Read(request.opened_path)
-                : Error{ErrorKind::kSystem, "no file of its process could be read", {}};
-    if (reader_ && reader_->has_failed()) {
-      ++failures_;
-      reader_.reset();
+    Result<std::string> text = ReadAs(place_->user, place_->group, own_, request.opened_path);
+    if (!text.ok() && text.error().kind == ErrorKind::kPermission && place_->caller) {
+      text = ReadAs(place_->caller->user, place_->caller->group, callers_, request.opened_path);
     }
     if (text.ok() && bytes_ + text->size() > kMaxBytes) {
       return Error{ErrorKind::kSystem, Format("{}: no room", request.path), {}};
@@ -233,8 +228,25 @@ class SourceTexts::Reader {
   }
 
  private:
+  Result<std::string> ReadAs(uid_t user, gid_t group, std::optional<TextReader>& reader,
+                             const std::string& path) {
+    if (!reader) {
+      if (failures_ >= kMaxFailures) {
+        return Error{ErrorKind::kSystem, "no file of its process could be read", {}};
+      }
+      reader.emplace(place_->root.get(), user, group);
+    }
+    Result<std::string> text = reader->Read(path);
+    if (reader->has_failed()) {
+      ++failures_;
+      reader.reset();
+    }
+    return text;
+  }
+
   std::shared_ptr<const SourcePlace> place_;
-  std::optional<TextReader> reader_;
+  std::optional<TextReader> own_;      // as the user of the process
+  std::optional<TextReader> callers_;  // as the user who called sudo
   int failures_ = 0;
   uint64_t bytes_ = 0;
 };

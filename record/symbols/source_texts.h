@@ -4,9 +4,10 @@
 //
 // The process chooses the names of these files, in its code objects and debug information, also
 // that of its GPU code, so it must gain nothing by that: a process without rights reads them
-// (symbolize/text_reader.h), as the user of the recorded process and below its root, only regular
-// files whose names are those of sources, and only so much. Another one reads the line tables
-// (symbolize/gpu_code_lines.h). On a thread of its own: a file system may take long to answer.
+// (symbolize/text_reader.h), as the user of the recorded process (source_places.h: or as the one
+// who called sudo) and below its root, only regular files whose names are those of sources, and
+// only so much. Another one reads the line tables (symbolize/gpu_code_lines.h). On a thread of its
+// own: a file system may take long to answer.
 #pragma once
 
 #include <array>

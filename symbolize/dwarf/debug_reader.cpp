@@ -71,19 +71,24 @@ std::unique_ptr<DwarfFile> Open(UniqueFd fd, const char* name) {
   return opened.ok() ? std::move(opened).value() : nullptr;
 }
 
+std::string NoText(const char* operation, int error_number) {
+  const Error error = SystemError(operation, error_number);
+  return (error.kind == ErrorKind::kPermission ? kIsRefused : kIsNoText) + error.message;
+}
+
 // Of the process whose root this now is. Nothing but a regular file is opened, and no link in place
 // of one: who names it may have made it.
 std::string TextOf(const std::string& path) {
   const auto refuse = [](const char* why) { return kIsNoText + std::string(why); };
   struct stat info {};
   if (::fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
-    return kIsNoText + SystemError("stat", errno).message;
+    return NoText("stat", errno);
   }
   // Before it is opened: to open a device may do something.
   if (!S_ISREG(info.st_mode)) return refuse("not a regular file");
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   const UniqueFd fd(::openat(AT_FDCWD, path.c_str(), kFlags));
-  if (!fd) return kIsNoText + SystemError("open", errno).message;
+  if (!fd) return NoText("open", errno);
   if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return refuse("not a regular file");
   if (static_cast<uint64_t>(info.st_size) > kMostTextBytes) return refuse("too large");
   std::string text(kMostTextBytes + 2, kIsText);
@@ -91,7 +96,7 @@ std::string TextOf(const std::string& path) {
   while (size < text.size()) {
     const ssize_t n = ::read(fd.get(), text.data() + size, text.size() - size);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return kIsNoText + SystemError("read", errno).message;
+    if (n < 0) return NoText("read", errno);
     if (n == 0) break;
     size += static_cast<size_t>(n);
   }

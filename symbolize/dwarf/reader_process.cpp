@@ -201,7 +201,8 @@ Result<std::string> ReaderProcess::TextOf(const std::string& path) {
   if (!text.empty() && text.front() == kIsText && text.size() - 1 <= kMostTextBytes) {
     return text.substr(1);
   }
-  return Error{ErrorKind::kNotFound,
+  const bool is_refused = text.starts_with(kIsRefused);
+  return Error{is_refused ? ErrorKind::kPermission : ErrorKind::kNotFound,
                Format("{}: {}", path, text.empty() ? "no answer" : text.substr(1, 200)),
                {}};
 }

@@ -43,6 +43,7 @@ class ReaderProcess final : public DebugSource {
   std::vector<std::vector<SourceFrame>> FramesAt(std::span<const uint64_t> addresses) override;
   std::vector<SourceFunction> FunctionsAt(std::span<const uint64_t> addresses) override;
   // Of a regular file of at most kMostTextBytes, without zeros. `path` begins with '/'.
+  // kPermission: the user may not read it.
   Result<std::string> TextOf(const std::string& path);
   const std::string& failure() const override { return failure_; }
 

@@ -57,15 +57,15 @@ PYTHON = next((path for path in ("/usr/bin/python3", sys.executable) if os.path.
 TEXT = "".join(f"line {number}\n" for number in range(1, 101))
 
 
-def recorded(work, *names, options=(), script=None):
+def recorded(work, *names, options=(), script=None, env=None):
     script = script or work.file("program.py", PROGRAM)
     result = work.record("--cpu-only", "-F", "499", *options, "--", PYTHON, script,
-                         *map(str, names))
+                         *map(str, names), env=env)
     expect(f"status ({result.stderr})", result.returncode, 0)
     capture = work.capture()
     expect("other losses", capture.losses().keys() - {"sources_not_stored"}, set())
     # A sample of Python's start may name files of its own: some are links, which are not read.
-    refused = {detail.rsplit(": ", 1)[0] for detail in capture.details("sources_not_stored")}
+    refused = {detail.split(": ", 1)[0] for detail in capture.details("sources_not_stored")}
     return capture.source_texts, {name for name in refused if not name.startswith("/usr/lib/")}
 
 
@@ -230,6 +230,47 @@ def test_files_that_the_user_may_not_read():
         expect("as root", str(secret) in {text["path"] for text in texts}, True)
 
 
+CALLER, GROUP = 12345, 12346
+WITHOUT_SUDO = {name: value for name, value in os.environ.items()
+                if name not in ("SUDO_UID", "SUDO_GID")}
+WITH_SUDO = {**WITHOUT_SUDO, "SUDO_UID": str(CALLER), "SUDO_GID": str(GROUP)}
+
+
+def file_in_a_home(work, name, text, user, group, mode):
+    """A file in a home of mode 0700. Root needs capabilities to enter it, its owner does not."""
+    if os.geteuid() != 0:
+        skip("root", "only root is called by sudo")
+    home = work.path / "home"
+    if not home.exists():
+        work.path.chmod(0o755)
+        home.mkdir(0o700)
+        os.chown(home, CALLER, CALLER)
+    path = home / name
+    path.write_text(text)
+    os.chown(path, user, group)
+    path.chmod(mode)
+    return str(path)
+
+
+def test_root_reads_as_the_user_who_called_sudo():
+    require_recording()
+    with Workspace() as work:
+        own = file_in_a_home(work, "own.py", TEXT, CALLER, CALLER, 0o600)
+        shared = file_in_a_home(work, "shared.py", TEXT, 0, GROUP, 0o640)
+        secret = file_in_a_home(work, "secret.py", SECRET + TEXT, 0, 0, 0o600)
+        names = {own, shared, secret}
+        for what, wanted, env, options in (
+                ("sudo", {own, shared}, WITH_SUDO, ()),
+                ("no sudo", set(), WITHOUT_SUDO, ()),
+                ("malformed", set(), {**WITH_SUDO, "SUDO_UID": f"{CALLER}x"}, ()),
+                ("no group", set(), {**WITHOUT_SUDO, "SUDO_UID": str(CALLER)}, ()),
+                ("a program of nobody", set(), WITH_SUDO, ("--user", "nobody"))):
+            texts, refused = recorded(work, *names, options=["--sources=hit", *options], env=env)
+            expect(f"files: {what}", {text["path"] for text in texts} & names, wanted)
+            expect(f"refused: {what}", refused & names, names - wanted)
+            expect(f"secrets: {what}", SECRET.strip() in "".join(text["text"] for text in texts), False)
+
+
 # Its debug information says that Spin is in lines 30 to 34 of another file.
 NATIVE_PROGRAM = """#include <stdlib.h>
 #include <time.h>
@@ -259,8 +300,8 @@ def compiled(work, source):
     return program
 
 
-def native_texts(work, program, *options):
-    result = work.record("--cpu-only", "-F", "499", *options, "--", program)
+def native_texts(work, program, *options, env=None):
+    result = work.record("--cpu-only", "-F", "499", *options, "--", program, env=env)
     expect(f"status ({result.stderr})", result.returncode, 0)
     capture = work.capture()
     return {text["path"]: text for text in capture.source_texts}, capture.losses()
@@ -304,6 +345,18 @@ def test_native_code_names_a_file_of_another_user():
         expect("as nobody", (texts, losses), ({}, {"sources_not_stored": 1}))
         texts, losses = native_texts(work, program, "--sources=hit")
         expect("as root", (list(texts), losses), ([str(secret)], {}))
+
+
+def test_native_code_names_a_file_of_the_user_who_called_sudo():
+    require_recording()
+    with Workspace() as work:
+        source = file_in_a_home(work, "own.c", TEXT, CALLER, CALLER, 0o600)
+        program = compiled(work, source)
+        texts, losses = native_texts(work, program, "--sources=hit", env=WITH_SUDO)
+        expect("with sudo", (list(texts), losses), ([source], {}))
+        expect_in("text", "line 31\n", texts[source]["text"])
+        texts, losses = native_texts(work, program, "--sources=hit", env=WITHOUT_SUDO)
+        expect("without", (texts, losses), ({}, {"sources_not_stored": 1}))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,13 @@
 #include "record/symbols/source_places.h"
 
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "record/base/clock.h"
@@ -32,6 +37,55 @@ TEST_F(SourcePlacesTest, OfThisProcess) {
   EXPECT_EQ(namer.access->place()->group, ::getegid());
   EXPECT_EQ(namer.access->place()->directory, std::filesystem::current_path());
   EXPECT_EQ(places_.At(pid_, MonotonicNs()).access, namer.access);
+}
+
+// Who else reads for a process; empty: nobody.
+using CallerIds = std::optional<std::pair<uid_t, gid_t>>;
+
+CallerIds CallerFor(uint32_t pid, const char* user, const char* group) {
+  ::setenv("SUDO_UID", user, 1);
+  ::setenv("SUDO_GID", group, 1);
+  SourcePlaces places;
+  const SourceNamer namer = places.At(pid, MonotonicNs());
+  ::unsetenv("SUDO_UID");
+  ::unsetenv("SUDO_GID");
+  if (namer.access == nullptr || !namer.access->place()->caller) return std::nullopt;
+  const SudoCaller caller = *namer.access->place()->caller;
+  return std::pair(caller.user, caller.group);
+}
+
+TEST_F(SourcePlacesTest, TheCallerOfSudoReadsForRoot) {
+  if (::geteuid() != 0) {
+    EXPECT_EQ(CallerFor(pid_, "1000", "1001"), std::nullopt);
+    GTEST_SKIP() << "only root is called by sudo";
+  }
+  EXPECT_EQ(CallerFor(pid_, "1000", "1001"), (std::pair<uid_t, gid_t>(1000, 1001)));
+  EXPECT_EQ(places_.At(pid_, MonotonicNs()).access->place()->caller, std::nullopt);
+}
+
+TEST_F(SourcePlacesTest, IdsThatAreNoneNameNoCaller) {
+  for (const char* wrong : {"", "x", "1000x", "-1", "4294967295", "4294967296"}) {
+    EXPECT_EQ(CallerFor(pid_, wrong, "1001"), std::nullopt) << wrong;
+    EXPECT_EQ(CallerFor(pid_, "1000", wrong), std::nullopt) << wrong;
+  }
+  EXPECT_EQ(CallerFor(pid_, "0", "0"), std::nullopt) << "root itself";
+}
+
+TEST_F(SourcePlacesTest, NobodyElseReadsForAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root becomes another user";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setresuid(65534, 65534, 65534) == 0) ::raise(SIGSTOP);
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  const auto pid = static_cast<uint32_t>(child);
+  EXPECT_EQ(places_.At(pid, MonotonicNs()).access->place()->user, 65534U);
+  EXPECT_EQ(CallerFor(pid, "1000", "1001"), std::nullopt);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
 }
 
 TEST_F(SourcePlacesTest, AProcessThatHasEndedHasNoAccess) {

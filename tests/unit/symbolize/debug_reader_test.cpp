@@ -271,6 +271,9 @@ TEST_F(TextReaderTest, ReadsWhatTheUserMayRead) {
   Make("/secret.py", "secret\n", 0600);
   EXPECT_NE(Read("/secret.py").find("Permission denied"), std::string::npos);
   EXPECT_EQ(Read("/secret.py", 0), "secret\n");
+  const auto reader = dwarf::ReaderProcess::StartForTexts(root_.get(), 65534, 65534, "texts");
+  EXPECT_EQ(reader->TextOf("/secret.py").error().kind, ErrorKind::kPermission);
+  EXPECT_EQ(reader->TextOf("/none.py").error().kind, ErrorKind::kNotFound);
 }
 
 TEST_F(TextReaderTest, RefusesWhatIsNoText) {
