@@ -1,7 +1,6 @@
 #include "record/checks/check.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "format/base/json_text.h"
 #include "format/base/text.h"
 #include "record/checks/preflight.h"
 #include "record/cpu/cpu_source.h"
@@ -177,29 +177,56 @@ bool NothingIsMissing(const std::vector<Ability>& abilities) {
                       [](const Ability& ability) { return ability.state == State::kMissing; });
 }
 
+const char* NameOf(State state) {
+  if (state == State::kMissing) return "missing";
+  return state == State::kAbsent ? "absent" : "ok";
+}
+
+void AppendMember(std::string& json, std::string_view name, std::string_view text) {
+  AppendJsonString(json, name);
+  json += ": ";
+  AppendJsonString(json, text);
+}
+
+std::string JsonOf(const std::vector<Ability>& abilities, bool works, bool gpu_only_works) {
+  std::string json = Format("{{\n  \"works\": {},\n  \"gpu_only_works\": {},\n  \"abilities\": [",
+                            works, gpu_only_works);
+  for (const Ability& ability : abilities) {
+    json += &ability == &abilities.front() ? "\n    {" : ",\n    {";
+    AppendMember(json, "name", ability.name);
+    AppendMember(json += ", ", "state", NameOf(ability.state));
+    AppendMember(json += ", ", "detail", ability.detail);
+    if (!ability.hint.empty()) AppendMember(json += ", ", "hint", ability.hint);
+    json += "}";
+  }
+  return json + "\n  ]\n}\n";
+}
+
 }  // namespace
 
 std::string AbilityText(const Ability& ability) {
-  const char* state = "ok";
-  if (ability.state == State::kMissing) state = "missing";
-  if (ability.state == State::kAbsent) state = "absent";
-  std::string text = Format("{:<8} {}: {}", state, ability.name, ability.detail);
+  std::string text = Format("{:<8} {}: {}", NameOf(ability.state), ability.name, ability.detail);
   if (!ability.hint.empty()) AppendFormat(text, " -- {}", ability.hint);
   return text + "\n";
 }
 
-int PrintCheck(const RecordOptions& options) {
+CheckResult Check(const RecordOptions& options) {
   SetBpfMessages(options.verbose);
   const Machine machine = ExamineMachine();
   const std::vector<Ability> abilities = AllAbilities(options, machine);
-  for (const Ability& ability : abilities) std::fputs(AbilityText(ability).c_str(), stdout);
   const bool works = NothingIsMissing(abilities);
   RecordOptions gpu_only = options;
   gpu_only.record_cpu = false;
-  if (!works && options.record_cpu && NothingIsMissing(AllAbilities(gpu_only, machine))) {
-    std::puts("only CPU samples need what is missing: xpu-record --gpu-only works");
+  const bool gpu_only_works =
+      options.record_gpu &&
+      (works || (options.record_cpu && NothingIsMissing(AllAbilities(gpu_only, machine))));
+  if (options.check_as_json) return {JsonOf(abilities, works, gpu_only_works), works};
+  std::string text;
+  for (const Ability& ability : abilities) text += AbilityText(ability);
+  if (gpu_only_works && !works) {
+    text += "only CPU samples need what is missing: xpu-record --gpu-only works\n";
   }
-  return works ? 0 : 1;
+  return {std::move(text), works};
 }
 
 }  // namespace xpu

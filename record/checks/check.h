@@ -41,7 +41,12 @@ std::vector<Ability> GpuAbilities(const RecordOptions& options, const Machine& m
 // The abilities checked instead where nothing is injected, in probe_check.cpp.
 std::vector<Ability> ProbeAbilities(const RecordOptions& options);
 
-// Prints one line per ability to standard output. Returns 0 if recording will work, else 1.
-int PrintCheck(const RecordOptions& options);
+struct CheckResult {
+  std::string text;  // a line for each ability; one JSON object with `options.check_as_json`
+  bool works = false;
+};
+
+// Whether a recording with these options will work here, and why.
+CheckResult Check(const RecordOptions& options);
 
 }  // namespace xpu

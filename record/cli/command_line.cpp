@@ -34,6 +34,7 @@ struct Words {
   std::string graph_trace;
   std::string symbols;  // empty: what the others need
   std::string sources = "none";
+  std::string format = "text";
   std::vector<std::string> events;
   std::vector<std::pair<ProbeKind, std::string>> probes;
   uint64_t period = 0;  // 0: not given
@@ -171,7 +172,8 @@ void AddOptions(CLI::App& app, RecordOptions& options, Words& words) {
   app.add_option("--sources", words.sources)->check(CLI::IsMember({"none", "hit"}));
   auto* verbose = app.add_flag("-v,--verbose", options.verbose);
   app.add_flag("-q,--quiet", options.quiet)->excludes(verbose);
-  app.add_flag("--check", options.check);
+  auto* check = app.add_flag("--check", options.check);
+  app.add_option("--format", words.format)->needs(check)->check(CLI::IsMember({"text", "json"}));
   RefuseEmptyValues(app);
 }
 
@@ -408,6 +410,7 @@ Status SetOptions(const Words& words, RecordOptions& options) {
   options.call_graph = CallGraphOf(words.call_graph);
   options.launch_stacks = LaunchStacksOf(words.launch_stacks);
   options.store_sources = words.sources == "hit";
+  options.check_as_json = words.format == "json";
   const std::string usual = options.store_sources ? "full" : "slice";
   options.symbols = SymbolsOf(words.symbols.empty() ? usual : words.symbols);
   options.graph_trace =

@@ -112,6 +112,7 @@ inline constexpr HelpGroup kHelpGroups[] = {
      R"(  --check               check what works on this machine and how to fix the
                         rest; with other options: for a recording with these
                         options
+  --format HOW          with --check: text (default) or json
   -v, --verbose         print what is found in the program's processes
   -q, --quiet           print only errors
   --version             print the version, the supported features and the

@@ -45,6 +45,8 @@ int PrintAnswer(const std::string& text) {
 
 }  // namespace
 
+int RunRecorder(int argc, char** argv) { return RunRecorder(argc, argv, TestHooks{}); }
+
 int RunRecorder(int argc, char** argv, TestHooks hooks) {
   if (IsDebugReader(argc, argv)) return RunDebugReader();
   if (IsMetricsHelper(argc, argv)) return RunMetricsHelper(argc, argv);
@@ -57,7 +59,11 @@ int RunRecorder(int argc, char** argv, TestHooks hooks) {
   if (parsed->answer) return PrintAnswer(*parsed->answer);
   if (hooks.change_options) hooks.change_options(parsed->options);
   const RecordOptions& options = parsed->options;
-  if (options.check) return PrintCheck(options);
+  if (options.check) {
+    const CheckResult check = Check(options);
+    const int written = PrintAnswer(check.text);
+    return written != 0 ? written : check.works ? 0 : 1;
+  }
   if (options.list_gpu_metrics) return PrintAnswer(GpuMetricList(options.gpu_metrics));
   const Outcome outcome = Record(options, std::move(hooks));
   if (outcome.error) Print(*outcome.error);

@@ -60,6 +60,7 @@ struct RecordOptions {
   bool quiet = false;
   bool list_gpu_metrics = false;
   bool check = false;  // print what works on this machine, record nothing
+  bool check_as_json = false;
   // The target and its arguments; with `pids`, a command whose end ends the recording. May be empty
   // with `pids` and `whole_system`.
   std::vector<std::string> command;

@@ -75,7 +75,7 @@ def takes(*command):
 
 def test_every_value_is_taken():
     counts = {}
-    others = {"xpu-record": [["--nothing"]],
+    others = {"xpu-record": [["--nothing"], ["--check", "--nothing"]],
               "xpu-report": [["-o", "/x/x", "/x/y"], ["--folded"], ["--top"], ["--diff", "x"],
                              ["--folded", "--mode", "memory"]]}
     for program, path in PROGRAMS.items():

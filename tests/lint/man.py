@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 
+from xpu_testing import skip
+
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]+|-[A-Za-z])(?![\w-])")
 
 
@@ -42,8 +44,7 @@ def main():
         for command in (["groff", "-ww", "-man", "-Tutf8", str(page)],
                         ["man", "--warnings", "-l", str(page)]):
             if not shutil.which(command[0]):
-                print(f"skipped: no {command[0]}")
-                return 77
+                skip(command[0], f"no {command[0]}")
             result = subprocess.run(command, capture_output=True, text=True,
                                     env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8",
                                          "MANROFFSEQ": "", "MANWIDTH": "100"})

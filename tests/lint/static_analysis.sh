@@ -2,12 +2,15 @@
 # clang-tidy (its checks: .clang-tidy) and cppcheck over the sources of the tools, or over the given
 # ones. Run by hand: all of it takes most of an hour of one core.
 #
-#   tests/lint/static_analysis.sh BUILD_DIR [FILE...]
-#   tests/lint/static_analysis.sh build/release $(git diff --name-only main -- '*.cpp')
+#   tests/lint/static_analysis.sh [FILE...]
+#   tests/lint/static_analysis.sh $(git diff --name-only main -- '*.cpp')
 set -uo pipefail
-(($#)) || { sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2; }
-build=$(realpath "$1") && shift
 cd "$(dirname "$0")/../.." || exit 2
+# A command for each file, and what the build generates.
+build=$PWD/build/tools
+cmake --preset debug -B "$build" -DCMAKE_UNITY_BUILD=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null &&
+  cmake --build "$build" --target xpu_capture_schema xpu_bpf_skeletons xpu_perfetto_schema \
+    xpu_pprof_schema >/dev/null || exit 2
 
 directories=(cupti_inject format record report symbolize)
 files=("$@")

@@ -319,6 +319,13 @@ TEST(Options, AllProcessesAreAttachedToOnlyWhenAsked) {
 
 TEST(Options, CheckNeedsNoProgram) { EXPECT_TRUE(Good({"--check"}).check); }
 
+TEST(Options, FormatIsThatOfCheck) {
+  EXPECT_FALSE(Good({"--check"}).check_as_json);
+  EXPECT_FALSE(Good({"--check", "--format", "text"}).check_as_json);
+  EXPECT_TRUE(Good({"--check", "--format", "json"}).check_as_json);
+  EXPECT_EQ(Bad({"--format", "json", "app"}), "--format requires --check");
+}
+
 TEST(Options, EventsAndTheirPeriods) {
   const RecordOptions options =
       Good({"-e", "cycles/period=7/,cs", "-e", "cpu-clock:u", "-c", "50000", "app"});
