@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -35,7 +36,19 @@ STACK_TABLE_NOT_READY = 64
 
 
 class Skip(Exception):
-    pass
+    """Ends the test that raises it; raised elsewhere, as in what all of them need, the program."""
+
+
+def end_program(kind, error, trace):
+    if not issubclass(kind, Skip):
+        sys.__excepthook__(kind, error, trace)
+        return
+    print(f"skipped: {error}", flush=True)
+    sys.exit(SKIP)
+
+
+# Here, so that no program of tests has to catch what it calls before main().
+sys.excepthook = end_program
 
 
 def skip(ability, reason):
@@ -93,17 +106,24 @@ def copies_of(root):
 
 
 def copy_for_others(source, target):
+    """Other threads and processes see the whole copy or none. cp writes it: a program cannot be
+    executed as long as anybody has it open for writing, which would be, beside this process, each
+    child that another thread forks meanwhile, until its exec. It belongs to this user: root's
+    recorder loads no library that another one can write."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists():
-        shutil.copy2(source, target, follow_symlinks=False)
-        if not target.is_symlink():
-            target.chmod(with_modes_for_others(target.stat().st_mode))
+        part = target.with_name(f"{target.name}.{threading.get_native_id()}")
+        subprocess.run(["cp", "-d", "--preserve=mode,timestamps", source, part], check=True)
+        if not part.is_symlink():
+            part.chmod(with_modes_for_others(part.stat().st_mode))
+        with contextlib.suppress(FileExistsError):
+            os.link(part, target, follow_symlinks=False)
+        part.unlink()
     return target
 
 
-def find(*names, own=False):
-    """The first of these paths below the build tree or the bin directory. `own`: a copy of it,
-    beside copies of the libraries: what is done to the files is done to no other test's."""
+def places_of(*names):
+    """(root, path) for each place where a path below the build tree or the bin directory may be."""
     places = []
     if "XPU_BIN_DIR" in os.environ:
         binaries = pathlib.Path(os.environ["XPU_BIN_DIR"])
@@ -111,6 +131,17 @@ def find(*names, own=False):
     if "XPU_BUILD_DIR" in os.environ:
         build = pathlib.Path(os.environ["XPU_BUILD_DIR"])
         places += [(build, build / name) for name in names]
+    return places
+
+
+def is_built(name):
+    return any(place.exists() for _, place in places_of(name))
+
+
+def find(*names, own=False):
+    """The first of these paths below the build tree or the bin directory. `own`: a copy of it,
+    beside copies of the libraries: what is done to the files is done to no other test's."""
+    places = places_of(*names)
     for root, place in places:
         if place.exists():
             root, place = root.resolve(), place.resolve()
@@ -132,6 +163,16 @@ def recorder(env=None):
 
 def workload(name, own=False):
     return find(f"tests/workloads/{name}", own=own)
+
+
+def own_mounts(*namespaces):
+    """The command that gives a program mounts of its own, and these namespaces. Skips where there are
+    none: in containers that forbid it, and in a chroot whose directory is not a mount."""
+    command = ["unshare", "--mount", *namespaces]
+    probe = subprocess.run([*command, "true"], capture_output=True, text=True)
+    if probe.returncode != 0:
+        skip("mount", probe.stderr.strip())
+    return command
 
 
 @functools.cache
@@ -368,9 +409,9 @@ def run_alone():
     """Begins again in a pid namespace, where -a sees no programs but the test's; only root can."""
     if "XPU_TEST_ALONE" in os.environ or os.geteuid() != 0:
         return
+    alone = own_mounts("--pid", "--fork", "--mount-proc", "--kill-child")
     os.environ["XPU_TEST_ALONE"] = "1"
-    os.execvp("unshare", ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child",
-                          sys.executable, *sys.argv])
+    os.execvp(alone[0], [*alone, sys.executable, *sys.argv])
 
 
 def main(namespace):

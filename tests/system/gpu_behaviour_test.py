@@ -384,9 +384,5 @@ def test_output_of_the_program():
 
 
 if __name__ == "__main__":
-    try:
-        xpu_testing.require_recording()
-    except xpu_testing.Skip as reason:
-        print(f"skipped: {reason}")
-        sys.exit(xpu_testing.SKIP)
+    xpu_testing.require_recording()
     xpu_testing.main(globals())

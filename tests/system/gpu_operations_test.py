@@ -322,10 +322,6 @@ def test_no_gpu():
 
 
 if __name__ == "__main__":
-    try:
-        prepare()
-    except xpu_testing.Skip as reason:
-        print(f"skipped: {reason}")
-        sys.exit(xpu_testing.SKIP)
+    prepare()
     xpu_testing.main({**globals(), **gpu_operations_graphs.TESTS,
                       **gpu_operations_processes.TESTS, **gpu_operations_pytorch.TESTS})

@@ -25,6 +25,7 @@ FILES = {
     "share/doc/xpu/LICENSE",
     "share/doc/xpu/LICENSE.bpf",
     "share/doc/xpu/README.md",
+    "share/doc/xpu/man/compatibility.md",
     "share/doc/xpu/man/flame-graph.svg",
     "share/doc/xpu/queries/hottest_kernels.sql",
     "share/doc/xpu/queries/idle_gpus.sql",

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import sys
 
-from xpu_testing import PATIENCE_S, Workspace, expect, main, require_recording, skip
+from xpu_testing import PATIENCE_S, Workspace, expect, main, own_mounts, require_recording, skip
 
 CHOSEN = [
     ("record_capabilities_test.py", "test_file_capabilities_record_everything"),
@@ -22,8 +22,6 @@ def test_build_tree_that_others_may_not_enter():
     if os.geteuid() != 0:
         skip("root", "only root becomes another user")
     require_recording()
-    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
-        skip("mount", "unshare --mount is not possible here")
     with Workspace() as work:
         expect("mode", work.path.stat().st_mode & 0o777, 0o700)
         build, temporary = work.path / "build", work.path / "tmp"
@@ -32,7 +30,7 @@ def test_build_tree_that_others_may_not_enter():
         environment = {**os.environ, "XPU_BUILD_DIR": str(build), "TMPDIR": str(temporary)}
         for script, name in CHOSEN:
             result = subprocess.run(
-                ["unshare", "--mount", "sh", "-ec", 'mount --bind "$1" "$2"; shift 2; exec "$@"', "sh",
+                [*own_mounts(), "sh", "-ec", 'mount --bind "$1" "$2"; shift 2; exec "$@"', "sh",
                  os.environ["XPU_BUILD_DIR"], build, sys.executable,
                  pathlib.Path(__file__).with_name(script), name],
                 capture_output=True, text=True, env=environment, timeout=PATIENCE_S)

@@ -11,7 +11,7 @@ from odd_programs import odd, view
 from other_users import NOBODY, readable_copy
 from simulated_gpu import keys, simulated
 from xpu_testing import (PATIENCE_S, STACK_COMPLETE, STACK_TRUNCATED, Workspace, expect, expect_in,
-                         main, report, require_recording, require_set_user_id, skip, workload)
+                         main, own_mounts, report, require_recording, require_set_user_id, skip, workload)
 
 NUMBERS = {"sys_ptrace": 19, "syslog": 34, "perfmon": 38, "bpf": 39}
 ENOUGH = ("bpf", "perfmon")
@@ -68,7 +68,7 @@ def with_tracefs(options, *command, **more):
     """In a mount namespace of its own; but who may read its files is one thing for the machine."""
     script = ("! mountpoint -q /sys/kernel/tracing || umount /sys/kernel/tracing; "
               f"mount -t tracefs -o {options} none /sys/kernel/tracing && exec \"$@\"")
-    return subprocess.run(["unshare", "--mount", "sh", "-ec", script, "sh", *command],
+    return subprocess.run([*own_mounts(), "sh", "-ec", script, "sh", *command],
                           capture_output=True, text=True, timeout=PATIENCE_S, **more)
 
 

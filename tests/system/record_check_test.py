@@ -1,13 +1,14 @@
 """--check reports each missing ability with a hint, and so does a recording that needs it: on machines
 that lack it as far as this process can see, in a mount namespace of its own or under a filter."""
 
+import json
 import os
 import resource
 import shutil
 import subprocess
 
 from other_users import BPF, NOBODY, PERF_EVENT_OPEN, forbid, readable_copy
-from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, find, main, recorder,
+from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, find, main, own_mounts, recorder,
                          require_recording, skip)
 
 REFUSED = "Permission denied"  # of forbid
@@ -34,7 +35,7 @@ def seen(work, mounts, *command, **options):
                 skip("mount", f"there is no {directory} here")
             script.append(f"mount -t tmpfs none {directory} && cp {other} {place}")
     script.append('exec "$@"')
-    return subprocess.run(["unshare", "--mount", "sh", "-ec", "\n".join(script), "sh", *command],
+    return subprocess.run([*own_mounts(), "sh", "-ec", "\n".join(script), "sh", *command],
                           capture_output=True, text=True, cwd=work.path, timeout=PATIENCE_S, **options)
 
 
@@ -77,6 +78,38 @@ def test_seccomp_filter():
         check_both(work, {}, f"perf_event_open: {REFUSED}: a seccomp filter forbids it",
                    missing=["perf events", "CPU samples"],
                    preexec_fn=lambda: forbid(PERF_EVENT_OPEN))
+
+
+def test_json_says_what_the_text_says():
+    require()
+
+    def check(work, *arguments, **options):
+        return seen(work, {}, recorder(), "--check", *arguments, **options)
+
+    def result_of(work, *arguments, **options):
+        """As JSON, and whether the exit status agrees."""
+        result = check(work, *arguments, "--format", "json", **options)
+        answer = json.loads(result.stdout)
+        expect("status", result.returncode, 0 if answer["works"] else 1)
+        return answer
+
+    def lines_of(answer):
+        return [f"{a['state']:<8} {a['name']}: {a['detail']}" +
+                (f" -- {a['hint']}" if "hint" in a else "") for a in answer["abilities"]]
+
+    with Workspace() as work:
+        answer = result_of(work, "--cpu-only")
+        expect("lines", lines_of(answer), check(work, "--cpu-only").stdout.splitlines())
+        expect("all works", (answer["works"], answer["gpu_only_works"]), (True, False))
+        answer = result_of(work)
+        expect("all works", (answer["works"], answer["gpu_only_works"]), (True, True))
+        answer = result_of(work, preexec_fn=lambda: forbid(BPF))
+        expect("without BPF", (answer["works"], answer["gpu_only_works"]), (False, True))
+        lines = check(work, preexec_fn=lambda: forbid(BPF)).stdout.splitlines()
+        expect("the last line", lines[-1],
+               "only CPU samples need what is missing: xpu-record --gpu-only works")
+        answer = result_of(work, "--gpu-only", preexec_fn=lambda: forbid(BPF))
+        expect("its GPU side", (answer["works"], answer["gpu_only_works"]), (True, True))
 
 
 def test_sandbox():
@@ -161,9 +194,11 @@ def test_a_report_needs_no_thread():
         shutil.copy(f"{os.path.dirname(__file__)}/../captures/pytorch_mlp_graph.xpu", work.path)
         os.chmod(work.path / "pytorch_mlp_graph.xpu", 0o644)
         texts = []
+        # Root's processes have no limit.
+        user = (["setpriv", f"--reuid={NOBODY['user']}", "--clear-groups"] if os.geteuid() == 0
+                else [])
         for limit in ([], ["prlimit", "--nproc=0"]):
-            command = ["setpriv", f"--reuid={NOBODY['user']}", "--clear-groups", *limit,
-                       "./xpu-report", "--folded", "pytorch_mlp_graph.xpu"]
+            command = [*user, *limit, "./xpu-report", "--folded", "pytorch_mlp_graph.xpu"]
             result = subprocess.run(command, capture_output=True, text=True, cwd=work.path)
             expect(f"status ({result.stderr})", result.returncode, 0)
             texts.append(result.stdout)
@@ -185,7 +220,7 @@ def test_profiling_is_kept_to_root():
     with Workspace() as work:
         # As seen where there is a driver, which is nowhere else.
         parameters = work.file("params", "RmProfilingAdminOnly: 1\n")
-        driver = ["unshare", "--mount", "sh", "-ec", f"""mount -t tmpfs none /proc/driver
+        driver = [*own_mounts(), "sh", "-ec", f"""mount -t tmpfs none /proc/driver
             mkdir -p /proc/driver/nvidia && cp {parameters} /proc/driver/nvidia/params
             exec "$@\"""", "sh"]
 

@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import xpu_testing
-from xpu_testing import (Workspace, expect, expect_in, folded, main, report, require_recording, skip,
+from xpu_testing import (Workspace, expect, expect_in, folded, main, own_mounts, report, require_recording, skip,
                          table_rows)
 
 DOCKER, POD, MOUNTED = "d" * 64, "c0" * 32, "5" * 64
@@ -128,7 +128,7 @@ def test_by_mounts():
         (files / "hostname").write_text("box\n", encoding="utf-8")
         capture = work.file("capture.xpu")
         script = f"mount --bind {files}/hostname /etc/hostname && exec {shlex.join(spin(0.3))}"
-        work.record("--cpu-only", "--", "unshare", "--mount", "sh", "-c", script)
+        work.record("--cpu-only", "--", *own_mounts(), "sh", "-c", script)
         # Before the mount it is in none.
         ids = {info["id"] for info in xpu_testing.Capture(capture).container_infos} - {""}
         expect("container", ids, {MOUNTED})

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 from simulated_gpu import simulated
-from xpu_testing import (PATIENCE_S, Workspace, expect, find, main, recorder, require_recording,
+from xpu_testing import (PATIENCE_S, Workspace, expect, find, main, own_mounts, recorder, require_recording,
                          skip, workload)
 
 # A world of its own: directories that begin empty, a network and processes that nobody else has.
@@ -46,7 +46,7 @@ def run(work, script):
                 things / "lib" / "xpu")
     shutil.copy(workload("exit_styles"), things)
     shutil.copytree(simulated()["LD_LIBRARY_PATH"], things / "cuda", symlinks=False)
-    result = subprocess.run(["unshare", "--mount", "--net", "--pid", "--fork", "sh", "-ec",
+    result = subprocess.run([*own_mounts("--net", "--pid", "--fork"), "sh", "-ec",
                              WORLD + script, "sh", str(things)], capture_output=True, text=True,
                             timeout=PATIENCE_S)
     expect(f"status ({result.stderr})", result.returncode, 0)

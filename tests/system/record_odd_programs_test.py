@@ -88,6 +88,9 @@ def test_what_is_unusual_is_inherited():
         os.setsid()
         for name, value in ((resource.RLIMIT_CORE, 4096), (resource.RLIMIT_STACK, 1 << 20),
                             (resource.RLIMIT_NOFILE, 200), (resource.RLIMIT_MEMLOCK, 65536)):
+            # Root too may lack the capability to raise a limit.
+            most = resource.getrlimit(name)[1]
+            value = value if most == resource.RLIM_INFINITY else min(value, most)
             resource.setrlimit(name, (value, value))
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGRTMIN + 3])
         for ignored in (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD,

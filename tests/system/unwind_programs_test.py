@@ -16,7 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from call_sites import invented_frames
 from unwind_stacks import (BELOW_MAIN, BELOW_THREAD, COMPLETE, HIDDEN, NOT_READY, TABLES,
                            TRUNCATED, USER_FAILED, Stacks, is_function, is_path, text_of)
-from xpu_testing import PATIENCE_S, Workspace, expect, find, main, require_recording, skip
+from xpu_testing import (PATIENCE_S, Workspace, expect, find, is_built, main, require_recording,
+                         skip)
 
 # ---- what perf and gdb say of the same programs: the path to each leaf, as names
 HIDDEN_OF_TOOLS = {"__libc_start_call_main", "start_thread", "clone3", "__restore_rt"}
@@ -250,12 +251,12 @@ def program(name):
     return find(f"tests/workloads/unwind/{name}")
 
 
-def is_built(name):
-    return os.path.exists(f"{os.path.dirname(program('calls-static'))}/{name}")
+def has_program(name):
+    return is_built(f"tests/workloads/unwind/{name}")
 
 
 def variants(name):
-    there = [v for v in COMPILERS if is_built(f"{name}-{v}")]
+    there = [v for v in COMPILERS if has_program(f"{name}-{v}")]
     expect("g++ variants", len([v for v in there if v.startswith("gcc")]), 2)
     return there
 
@@ -337,7 +338,7 @@ def check_linker(linker):
     names = [f"{name}-gcc-O2-{linker}" for name in (
         "calls", "assembly", "coroutines", "signals", "exceptions", "threads", "plt_lazy",
         "plt_now")]
-    if not is_built(names[0]):
+    if not has_program(names[0]):
         skip(linker, f"{linker} was not installed when the programs were built")
     check(*names)
     check(f"loads-gcc-O2-{linker}", milliseconds=400)
@@ -354,7 +355,7 @@ def test_programs_linked_by_mold():
 def test_other_layouts_of_segments():
     names = ["calls-gold", "calls-no_separate_code", "calls-large_pages",
              "calls-packed_relocations"]
-    if is_built("calls-lld_no_rosegment"):
+    if has_program("calls-lld_no_rosegment"):
         names += ["calls-lld_no_rosegment", "calls-lld_large_pages", "calls-lld_static_pie"]
     check(*names)
 
@@ -362,6 +363,7 @@ def test_other_layouts_of_segments():
 def expect_complete(name, percent, inside=None):
     """Of the samples in that function, if one is named, whose tables were ready; and calls made all
     frames."""
+    require_recording()
     with Workspace() as work:
         result = work.record("--cpu-only", f"--call-graph={CALL_GRAPH}", "-F", "997",
                              program(name), str(4 * MILLISECONDS))
@@ -379,7 +381,7 @@ def expect_complete(name, percent, inside=None):
 
 
 def test_rust():
-    names = [name for name in ("rust-bfd", "rust-lld", "rust-mold") if is_built(name)]
+    names = [name for name in ("rust-bfd", "rust-lld", "rust-mold") if has_program(name)]
     if not names:
         skip("Rust", "rustc was not installed when the programs were built")
     for name in names:
@@ -391,7 +393,7 @@ def test_an_entry_point_without_call_frame_information():
 
 
 def test_threads_and_programs_of_musl():
-    if not is_built("musl-static"):
+    if not has_program("musl-static"):
         skip("musl", "musl-gcc was not installed when the programs were built")
     for name in ("musl-static", "musl-dynamic"):
         expect_complete(name, 99, inside="burn")
