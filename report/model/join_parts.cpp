@@ -118,9 +118,9 @@ class Translation {
   AppendFormat(content, "{},", number);
 }
 
-// Everything that an event says.
+// Everything that an event says. Not inlined, as there is one for each kind of event.
 template <typename Event>
-std::string ContentOf(const Event& event, const CaptureTables& tables) {
+[[gnu::noinline]] std::string ContentOf(const Event& event, const CaptureTables& tables) {
   std::string content;
   VisitFields(event, [&](const char*, const auto& field) {
     using Field = std::decay_t<decltype(field)>;
@@ -146,9 +146,27 @@ template <typename Event>
 constexpr bool kIsIdempotent =
     std::is_same_v<Event, ProcessEvent> || std::is_same_v<Event, Mapping>;
 
+// Which restated events are new: a set of their contents, whatever kind they are of.
+class RestatedContents {
+ public:
+  // False: an equal one was added before.
+  [[gnu::noinline]] bool Add(std::string content) { return all_.insert(std::move(content)).second; }
+  [[gnu::noinline]] void MarkKnown(std::string content) {
+    if (all_.contains(content)) known_.insert(std::move(content));
+  }
+  [[gnu::noinline]] bool IsKnown(const std::string& content) const {
+    return known_.contains(content);
+  }
+
+ private:
+  std::unordered_set<std::string> all_;
+  std::unordered_set<std::string> known_;
+};
+
 // Puts in front of `events` what of `restated` they do not have.
 template <typename Event>
-void AddUnknown(const CaptureTables& tables, EventList<Event>& list, EventList<Event>& more) {
+[[gnu::noinline]] void AddUnknown(const CaptureTables& tables, EventList<Event>& list,
+                                  EventList<Event>& more) {
   std::vector<Event>& events = list.rows();
   std::vector<Event>& restated = more.rows();
   if (restated.empty()) return;
@@ -157,17 +175,12 @@ void AddUnknown(const CaptureTables& tables, EventList<Event>& list, EventList<E
     return;
   }
   if constexpr (!kIsIdempotent<Event>) {
-    std::unordered_set<std::string> seen;
-    std::erase_if(restated, [&](const Event& event) {
-      return !seen.insert(ContentOf(event, tables)).second;
-    });
-    std::unordered_set<std::string> known;
-    for (const Event& event : events) {
-      std::string content = ContentOf(event, tables);
-      if (seen.contains(content)) known.insert(std::move(content));
-    }
+    RestatedContents contents;
     std::erase_if(restated,
-                  [&](const Event& event) { return known.contains(ContentOf(event, tables)); });
+                  [&](const Event& event) { return !contents.Add(ContentOf(event, tables)); });
+    for (const Event& event : events) contents.MarkKnown(ContentOf(event, tables));
+    std::erase_if(restated,
+                  [&](const Event& event) { return contents.IsKnown(ContentOf(event, tables)); });
   }
   events.insert(events.begin(), restated.begin(), restated.end());
 }
@@ -181,9 +194,9 @@ void AddUnknown(const CaptureTables&, List& events, List& restated) {
 // What every part defines anew when it occurs there.
 template <typename Event>
 void DropRepeated(const CaptureTables& tables, EventList<Event>& events) {
-  std::unordered_set<std::string> seen;
+  RestatedContents contents;
   std::erase_if(events.rows(),
-                [&](const Event& event) { return !seen.insert(ContentOf(event, tables)).second; });
+                [&](const Event& event) { return !contents.Add(ContentOf(event, tables)); });
 }
 
 void AddRestated(Model& model, LoadedEvents& restated) {

@@ -136,10 +136,11 @@ std::string PythonModuleName(std::string_view path) {
     if (!place.ends_with('/')) begin = path.find('/', begin) + 1;  // "/lib/python3" and "12/"
     break;
   }
-  std::string name(path.substr(begin));
+  path.remove_prefix(begin);
   for (const std::string_view end : {".py", "/__init__"}) {
-    if (name.ends_with(end)) name.resize(name.size() - end.size());
+    if (path.ends_with(end)) path.remove_suffix(end.size());
   }
+  std::string name(path);
   std::replace(name.begin(), name.end(), '/', '.');
   return name;
 }

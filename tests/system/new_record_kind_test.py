@@ -141,7 +141,7 @@ def build(source, place):
         options += ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++"]
     for command in (
             ["cmake", "-S", source, "-B", place, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=None",
-             "-DCMAKE_CXX_FLAGS=-O0", "-DXPU_UNITY=ON", *options],
+             "-DCMAKE_CXX_FLAGS=-O0", *options],
             ["cmake", "--build", place, "--target", *TARGETS]):
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         expect(f"{command[1]}: {result.stdout[-3000:]}{result.stderr[-3000:]}",

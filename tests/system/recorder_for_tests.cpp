@@ -20,6 +20,7 @@
 #include "format/base/number.h"
 #include "record/cli/run.h"
 #include "record/kernel/kernel_features.h"
+#include "record/session/sources.h"
 #include "tests/system/toy_source.h"
 
 namespace {
