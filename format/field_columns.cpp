@@ -81,7 +81,6 @@ uint64_t InstancePlaces::PlaceOf(InstanceId instance) {
 std::vector<GatheredColumn> GatherColumns(std::span<const FieldPlace> fields,
                                           const std::byte* first_row, size_t rows, size_t row_bytes,
                                           InstancePlaces& instances) {
-  constexpr size_t kTileRows = 32;
   std::vector<GatheredColumn> columns(fields.size());
   for (size_t i = 0; i < fields.size(); ++i) {
     columns[i].first = WithType(fields[i].kind, [&]<typename T>(T) {

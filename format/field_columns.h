@@ -10,6 +10,7 @@
 // for each of the fields was 220 kB of code more, no faster, and took twenty seconds to compile.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,8 @@
 #include "format/events.h"
 
 namespace xpu {
+
+inline constexpr size_t kTileRows = 32;
 
 enum class NumberKind : uint8_t { kU8, kU16, kU32, kU64, kI32, kI64, kBool, kInstance };
 
@@ -117,13 +120,12 @@ class ColumnScatter {
 // Fills `list` with the rows. False where ColumnScatter returns it.
 template <typename Event>
 bool ScatterColumns(const ColumnScatter& scatter, size_t rows, std::vector<Event>& list) {
-  constexpr size_t kTileRows = 32;
   Event row;
   bool is_whole = scatter.SetCommon(reinterpret_cast<std::byte*>(&row));
   list.clear();
   list.reserve(rows);
   for (size_t begin = 0; begin < rows; begin += kTileRows) {
-    const size_t count = rows - begin < kTileRows ? rows - begin : kTileRows;
+    const size_t count = std::min(kTileRows, rows - begin);
     list.insert(list.end(), count, row);
     auto* const first = reinterpret_cast<std::byte*>(&list[begin]);
     is_whole &= scatter.SetOthers(first, begin, count, sizeof(Event));

@@ -43,8 +43,8 @@ constexpr uint64_t kMostReplyBytes = uint64_t{1} << 30;
 // A larger file is not a source that anybody wrote.
 constexpr uint64_t kMostTextBytes = uint64_t{1} << 20;
 constexpr size_t kMostPathBytes = 4096;
-// What the reply to kText begins with: the text follows, or the reason why there is none; the last
-// one says that this user may not read it.
+// The reply to kText begins with one of these: the text follows, or the reason why there is none;
+// the last one says that this user may not read it.
 constexpr char kIsText = '+';
 constexpr char kIsNoText = '-';
 constexpr char kIsRefused = '!';

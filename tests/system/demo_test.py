@@ -11,7 +11,7 @@ from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, find, main, o
                          require_recording, require_set_user_id, skip)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# What the demo needs of a build.
+# The demo needs these parts of a build.
 BUILT = ["record/xpu-record", "report/xpu-report", "cupti_inject/libxpu_inject.so",
          "tests/workloads/transformer", "tests/fake_cuda/lib"]
 

@@ -39,7 +39,7 @@ TEST_F(SourcePlacesTest, OfThisProcess) {
   EXPECT_EQ(places_.At(pid_, MonotonicNs()).access, namer.access);
 }
 
-// Who else reads for a process; empty: nobody.
+// The other user who reads for a process; empty: there is none.
 using CallerIds = std::optional<std::pair<uid_t, gid_t>>;
 
 CallerIds CallerFor(uint32_t pid, const char* user, const char* group) {
