@@ -54,12 +54,31 @@ static __always_inline __u32 find_cfa_by_register(struct walk* walk, struct xpu_
   return XPU_STOP_COMPLETE;
 }
 
+/* Offsets of struct g and of the frame in which Go calls C, on its thread's stack (asm_amd64.s). */
+#define GO_STACK_TOP 8
+#define GO_SAVED_DEPTH 40
+#define GO_SAVED_G 48
+
+/* The stack pointer from before the call, as Go itself finds it again: as a depth below the top. */
+static __always_inline __u32 find_cfa_of_goroutine(struct walk* walk, struct xpu_stack* stack,
+                                                   __u64* cfa) {
+  __u64 g = 0, top = 0, depth = 0;
+
+  if (!read_word(walk, stack, walk->sp + GO_SAVED_DEPTH, &depth) ||
+      !read_word(walk, stack, walk->sp + GO_SAVED_G, &g) ||
+      !read_word(walk, stack, g + GO_STACK_TOP, &top))
+    return XPU_STOP_UNREADABLE;
+  *cfa = top - depth + 8;
+  return XPU_STOP_COMPLETE;
+}
+
 static __always_inline __u32 find_cfa(struct walk* walk, struct xpu_stack* stack,
                                       const struct xpu_rule* rule, __u64 looked_up, __u64* cfa) {
   __u64 base = walk->sp;
 
   switch (rule->cfa) {
     case XPU_CFA_RBP:
+    case XPU_CFA_OTHER_STACK:
       base = walk->bp;
       /* fallthrough */
     case XPU_CFA_RSP:
@@ -77,6 +96,8 @@ static __always_inline __u32 find_cfa(struct walk* walk, struct xpu_stack* stack
       return XPU_STOP_COMPLETE;
     case XPU_CFA_REGISTER:
       return find_cfa_by_register(walk, stack, rule, cfa);
+    case XPU_CFA_GO_SWITCH:
+      return find_cfa_of_goroutine(walk, stack, cfa);
     default:
       return XPU_STOP_UNSUPPORTED;
   }
@@ -89,7 +110,8 @@ static __always_inline __u32 step_by_rule(struct walk* walk, struct xpu_stack* s
 
   if (stop != XPU_STOP_COMPLETE) return stop;
   /* Equal for vfork, which has removed its return address from the stack. */
-  if (cfa < walk->sp || (cfa == walk->sp && walk->count != 1)) return XPU_STOP_STUCK;
+  if (rule->cfa < XPU_CFA_GO_SWITCH && (cfa < walk->sp || (cfa == walk->sp && walk->count != 1)))
+    return XPU_STOP_STUCK;
   base = rule->rbp == XPU_RBP_AT_CFA ? cfa : walk->bp;
   if (!read_word(walk, stack, cfa - 8, &walk->ip)) return XPU_STOP_UNREADABLE;
   if (rule->rbp == XPU_RBP_UNDEFINED) {
@@ -131,6 +153,7 @@ static __always_inline __u32 step_by_frame_pointer(struct walk* walk, struct xpu
   if (bp < walk->sp || bp % 8 != 0) return XPU_STOP_NO_RULE;
   if (!read_word(walk, stack, bp, &walk->bp) || !read_word(walk, stack, bp + 8, &walk->ip))
     return XPU_STOP_NO_RULE;
+  if (walk->ip == 0 && walk->bp != 0) return XPU_STOP_NOT_CODE;
   walk->sp = bp + 16;
   walk->saved = 1;
   return XPU_STOP_COMPLETE;
@@ -195,6 +218,8 @@ __attribute__((noinline)) int walk_frame(struct walk* walk, struct xpu_stack* st
     } else {
       walk->stop = step_by_rule(walk, stack, &walk->lookup.rule, looked_up);
     }
+    /* No rule ends a stack by a 0: this one does not match its code. */
+    if (walk->stop == XPU_STOP_COMPLETE && walk->ip == 0) walk->stop = XPU_STOP_NOT_CODE;
   }
   return walk->stop != XPU_STOP_COMPLETE || walk->ip == 0;
 }

@@ -85,6 +85,8 @@ enum xpu_cfa {
   XPU_CFA_END,
   XPU_CFA_UNSUPPORTED,
   XPU_CFA_REGISTER,
+  XPU_CFA_GO_SWITCH,
+  XPU_CFA_OTHER_STACK,
 };
 
 enum xpu_rbp {

@@ -41,7 +41,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kStackRuleUnsupported, "stack_rule_unsupported", Severity::kPartial,
      "{stack that ends|stacks that end} at an unwind rule that tables cannot represent",
      "For example, the loader was binding a function at its first call, which LD_BIND_NOW=1 "
-     "avoids."},
+     "avoids, or Go's runtime was switching stacks."},
     {LossKind::kStackBadReturn, "stack_bad_return", Severity::kPartial,
      "{stack that ends|stacks that end} at a return address outside all code",
      "Call frame information that does not match its code, or any tool's return probe (uretprobe) "
@@ -55,7 +55,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "{stack|stacks} unwound by frame pointer because the table for the code was not ready",
      "The code had just been mapped; the next recording finds most tables on disk."},
     {LossKind::kUnwindTableFailed, "unwind_table_failed", Severity::kPartial,
-     "{file|files} for which no unwind table could be made", ""},
+     "{file|files} for which no unwind table, or not a whole one, could be made", ""},
     {LossKind::kPythonNotWalked, "python_not_walked", Severity::kPartial,
      "{process|processes} whose Python frames are not recorded",
      "Only CPython 3.9 to 3.14 with the global lock is supported."},

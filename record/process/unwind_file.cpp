@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "format/base/text.h"
+#include "symbolize/file_finder.h"
+#include "symbolize/unwind/cfi_section.h"
 
 namespace xpu {
 namespace {
@@ -20,6 +22,9 @@ constexpr size_t kHeadBytes = size_t{16} << 10;
 Error Replaced(const std::string& path) {
   return Error{ErrorKind::kUnsupported, Format("{}: the file has been replaced", path), {}};
 }
+
+// Others than its owner can write to it.
+bool IsOpen(const struct stat& info) { return (info.st_mode & (S_IWGRP | S_IWOTH)) != 0; }
 
 void Describe(const ElfImage& image, UnwindFile& file) {
   file.build_id = image.build_id();
@@ -36,12 +41,36 @@ Result<ElfFile> UnwindFile::Reopen() const {
   return file;
 }
 
+void UnwindFile::FindDebugFrame() {
+  auto file = Reopen();
+  if (!file.ok()) return;
+  if (HasDebugFrame(file->image())) {
+    frames_path = path;
+    frames_bytes = bytes;
+    return;
+  }
+  const FileSearch debug = FileFinder({}).Debug(path, build_id, &file->image());
+  struct stat found {};
+  if (!debug.found || !HasDebugFrame(debug.found->file.image()) ||
+      ::stat(debug.found->path.c_str(), &found) != 0 || IsOpen(found) ||
+      (found.st_uid != 0 && found.st_uid != info.st_uid)) {
+    return;
+  }
+  frames_path = debug.found->path;
+  frames_bytes = static_cast<uint64_t>(found.st_size);
+}
+
 std::string UnwindFile::CacheKey() const {
+  std::string key = build_id;
+  const auto add = [&key](char what, auto value) {
+    key += what;
+    key.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  };
+  if (key.empty()) return key;
+  if (frames_bytes != 0) add('f', frames_bytes);
   const bool is_ours = info.st_uid == 0 || info.st_uid == ::geteuid();
-  const bool is_open = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-  if (build_id.empty() || (is_ours && !is_open)) return build_id;
-  std::string key = build_id + (is_open ? 'w' : 'u');
-  return key.append(reinterpret_cast<const char*>(&info.st_uid), sizeof(info.st_uid));
+  if (!is_ours || IsOpen(info)) add(IsOpen(info) ? 'w' : 'u', info.st_uid);
+  return key;
 }
 
 std::span<const std::byte> VdsoImage() {
@@ -62,7 +91,8 @@ Result<UnwindFile> IdentifyFile(const std::string& path) {
                   .bytes = static_cast<uint64_t>(opened.info.st_size),
                   .info = opened.info,
                   .segments = {},
-                  .fd = {}};
+                  .fd = {},
+                  .frames_path = {}};
   XPU_ASSIGN_OR_RETURN(const ElfImage image, ElfImage::Parse(head, path));
   Describe(image, file);
   file.fd = std::move(opened.fd);

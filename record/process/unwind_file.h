@@ -22,9 +22,19 @@ struct UnwindFile {
   struct stat info {};
   std::vector<ElfSegment> segments;
   UniqueFd fd;  // empty: Reopen uses the path
-  // The name of its table in the unwind cache: its build-id. A file can claim any build-id, so the
-  // name includes the owner unless only root or the recorder's user can have written the file:
-  // nobody can provide the table for another user's file. Empty if it has no build-id.
+  // Where its .debug_frame is: itself, or its separate debug file; empty: there is none.
+  std::string frames_path;
+  uint64_t frames_bytes = 0;  // of that file
+
+  // Fills in `frames_path`. A debug file that others than the owner of this file and root can have
+  // written is not used.
+  void FindDebugFrame();
+
+  // The name of its table in the unwind cache: its build-id, and what else the table depends on.
+  // Stripping a file or compressing its .debug_frame changes its size and not its build-id. A file
+  // can claim any build-id, so the name includes the owner unless only root or the recorder's user
+  // can have written the file: nobody can provide the table for another user's file. Empty if it
+  // has no build-id.
   std::string CacheKey() const;
 
   // Reads the whole file, even if its path does not lead to it any more because the file was

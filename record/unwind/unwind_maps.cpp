@@ -22,7 +22,7 @@ static_assert(sizeof(xpu_rule) == sizeof(UnwindRule) &&
 static_assert(sizeof(xpu_row) == sizeof(UnwindRow));
 static_assert(XPU_UNWIND_PAGE_SHIFT == kUnwindPageShift && XPU_MAX_RULES == kMaxUnwindRules);
 static_assert(XPU_CFA_PLT == static_cast<int>(UnwindCfa::kPlt) &&
-              XPU_CFA_REGISTER == static_cast<int>(UnwindCfa::kRegister));
+              XPU_CFA_OTHER_STACK == static_cast<int>(UnwindCfa::kOtherStack));
 static_assert(XPU_RBP_UNDEFINED == static_cast<int>(UnwindRbp::kUndefined));
 
 constexpr char kProcesses[] = "unwind_processes";

@@ -25,8 +25,10 @@ namespace xpu {
 namespace {
 
 // Builds a table and verifies it.
-Result<std::shared_ptr<const UnwindTableBytes>> BuildChecked(const ElfImage& image) {
-  XPU_ASSIGN_OR_RETURN(UnwindTableBytes built, BuildUnwindTable(image));
+Result<std::shared_ptr<const UnwindTableBytes>> BuildChecked(const ElfImage& image,
+                                                             const ElfImage* debug = nullptr,
+                                                             UnwindStats* stats = nullptr) {
+  XPU_ASSIGN_OR_RETURN(UnwindTableBytes built, BuildUnwindTable(image, stats, debug));
   UnwindTable table;
   if (!table.Open(built.bytes().data(), built.bytes().size()) || !table.IsSound()) {
     return Error{ErrorKind::kUnsupported, "its call frame information is invalid", {}};
@@ -246,6 +248,7 @@ void UnwindTables::Impl::Identify(Id id) {
     return Fail(id, is_file ? Trouble::kUnreachable : Trouble::kNotCode, found.error(), name);
   }
   if (Follows(id, *found)) return;
+  found->FindDebugFrame();
   if (cache_) {
     if (auto table = cache_->Load(found->CacheKey())) {
       return Publish(id, std::make_shared<const UnwindTableBytes>(std::move(*table)),
@@ -287,9 +290,14 @@ bool UnwindTables::Impl::Follows(Id id, const UnwindFile& file) {
 }
 
 void UnwindTables::Impl::BuildFile(Build job) {
+  UnwindStats stats;
   const auto build = [&]() -> Result<TableBytes> {
     XPU_ASSIGN_OR_RETURN(const ElfFile file, job.file.Reopen());
-    return BuildChecked(file.image());
+    std::optional<ElfFile> debug;
+    if (!job.file.frames_path.empty() && job.file.frames_path != job.file.path) {
+      XPU_ASSIGN_OR_RETURN(debug, ElfFile::Open(job.file.frames_path));
+    }
+    return BuildChecked(file.image(), debug ? &debug->image() : nullptr, &stats);
   };
   auto table = build();
   {
@@ -297,10 +305,12 @@ void UnwindTables::Impl::BuildFile(Build job) {
     if (job.file.fd) --open_files_;
     job.file.fd.reset();
     if (!table.ok()) return Fail(job.id, TroubleOf(table.error()), table.error(), job.file.path);
+    if (!stats.problem.empty()) ReportFailure(entry(job.id), job.file.path, stats.problem);
   }
   const TableBytes bytes = *table;
   Publish(job.id, bytes, std::move(job.file.segments), &Counts::built);
-  if (cache_) cache_->Store(job.file.CacheKey(), bytes->bytes());
+  // What is missing is said in every recording.
+  if (cache_ && stats.problem.empty()) cache_->Store(job.file.CacheKey(), bytes->bytes());
 }
 
 void UnwindTables::Impl::BuildVdso(Id id) {

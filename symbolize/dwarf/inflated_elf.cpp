@@ -4,13 +4,12 @@
 #include <cstring>
 #include <deque>
 #include <iterator>
-#include <optional>
 #include <vector>
 
 #include <elf.h>
-#include <zstd.h>
 
 #include "format/base/text.h"
+#include "symbolize/elf/compressed_section.h"
 
 namespace xpu::dwarf {
 namespace {
@@ -19,30 +18,12 @@ constexpr std::string_view kNames[] = {
     ".debug_info",    ".debug_types",    ".debug_abbrev",      ".debug_addr",
     ".debug_aranges", ".debug_line",     ".debug_line_str",    ".debug_str",
     ".debug_ranges",  ".debug_rnglists", ".debug_str_offsets", ".gnu_debugaltlink"};
-constexpr uint32_t kCompressZstd = 2;  // ELFCOMPRESS_ZSTD, which glibc 2.36 does not know
 
-// DWARF shrinks to a third, rarely to a tenth; a header that promises more than this lies.
-constexpr uint64_t kLargestRatio = 2048;
-constexpr uint64_t kLargestSection = uint64_t{1} << 34;
+// DWARF shrinks to a third, rarely to a tenth.
+constexpr InflateLimits kLimits{.bytes = uint64_t{1} << 34, .ratio = 2048};
 
 std::string_view AsText(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-std::optional<Elf64_Chdr> ZstdHeader(const ElfSection& section) {
-  Elf64_Chdr header;
-  if (!section.is_compressed || section.bytes.size() < sizeof(header)) return std::nullopt;
-  std::memcpy(&header, section.bytes.data(), sizeof(header));
-  return header.ch_type == kCompressZstd ? std::optional(header) : std::nullopt;
-}
-
-// Empty: damaged.
-std::string Inflate(std::string_view compressed, uint64_t size_bytes) {
-  if (size_bytes > kLargestSection || size_bytes / kLargestRatio > compressed.size()) return {};
-  std::string inflated(size_bytes, '\0');
-  const size_t made =
-      ZSTD_decompress(inflated.data(), size_bytes, compressed.data(), compressed.size());
-  return made == size_bytes ? inflated : std::string();
 }
 
 template <typename T>
@@ -70,13 +51,12 @@ std::string InflateZstdSections(const ElfImage& image) {
       const std::string name = Format("{}{}", plain, end);
       const ElfSection section = image.Section(name);
       if (!section.exists) continue;
-      const std::string_view bytes = AsText(section.bytes);
-      if (const auto header = ZstdHeader(section)) {
-        inflated.push_back(Inflate(bytes.substr(sizeof(*header)), header->ch_size));
+      if (CompressionOf(section) == Compression::kZstd) {
+        inflated.push_back(InflateSection(section, kLimits).value_or(std::string()));
         sections.push_back({.name = name, .bytes = inflated.back()});
       } else {
         const uint64_t flags = section.is_compressed ? SHF_COMPRESSED : 0;
-        sections.push_back({.name = name, .bytes = bytes, .flags = flags});
+        sections.push_back({.name = name, .bytes = AsText(section.bytes), .flags = flags});
       }
     }
   }

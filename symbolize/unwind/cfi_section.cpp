@@ -2,9 +2,18 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
+#include <utility>
+
+#include "format/base/text.h"
+#include "symbolize/elf/compressed_section.h"
 
 namespace xpu {
 namespace {
+
+constexpr std::string_view kDebugFrames[] = {".debug_frame", ".zdebug_frame"};
+// Those of compilers shrink to a quarter.
+constexpr InflateLimits kLimits{.bytes = uint64_t{256} << 20, .ratio = 100};
 
 // An entry as its header gives it.
 struct CfiEntry {
@@ -168,23 +177,33 @@ std::optional<CfiSection> FindEhFrame(const ElfImage& image) {
   return CfiSection{.bytes = section.bytes, .link_address = section.link_address};
 }
 
-Result<std::vector<CfiSection>> FindCallFrames(const ElfImage& image) {
-  std::vector<CfiSection> sections;
-  if (const auto eh_frame = FindEhFrame(image)) sections.push_back(*eh_frame);
-  const ElfSection debug_frame = image.Section(".debug_frame");
-  const bool is_compressed =
-      debug_frame.is_compressed || image.SectionWithoutBytes(".zdebug_frame").exists;
-  if (!debug_frame.bytes.empty() && !is_compressed) {
-    sections.push_back({.bytes = debug_frame.bytes,
-                        .link_address = debug_frame.link_address,
-                        .is_eh_frame = false});
+bool HasDebugFrame(const ElfImage& image) {
+  return std::ranges::any_of(
+      kDebugFrames, [&](std::string_view name) { return image.SectionWithoutBytes(name).exists; });
+}
+
+std::unique_ptr<CallFrames> FindCallFrames(const ElfImage& image, const ElfImage* debug) {
+  auto frames = std::make_unique<CallFrames>();
+  if (const auto eh_frame = FindEhFrame(image)) frames->sections.push_back(*eh_frame);
+  const ElfImage& holder = debug != nullptr && !HasDebugFrame(image) ? *debug : image;
+  for (const std::string_view name : kDebugFrames) {
+    const ElfSection section = holder.Section(name);
+    if (section.bytes.empty()) continue;
+    std::span<const std::byte> bytes = section.bytes;
+    if (section.is_compressed || name != kDebugFrames[0]) {
+      auto inflated = InflateSection(section, kLimits);
+      if (!inflated) {
+        frames->problem = Format("{} is compressed and cannot be inflated", name);
+        continue;
+      }
+      frames->inflated = *std::move(inflated);
+      bytes = std::as_bytes(std::span(frames->inflated));
+    }
+    frames->sections.push_back(
+        {.bytes = bytes, .link_address = section.link_address, .is_eh_frame = false});
+    break;
   }
-  if (!sections.empty()) return sections;
-  if (is_compressed) {
-    return Error{ErrorKind::kUnsupported, ".debug_frame is compressed",
-                 "objcopy --decompress-debug-sections makes a file that can be read"};
-  }
-  return Error{ErrorKind::kNotFound, "no call frame information", {}};
+  return frames;
 }
 
 CfiEntries ReadEntries(const CfiSection& section) {

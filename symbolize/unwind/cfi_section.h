@@ -4,10 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "format/base/result.h"
 #include "symbolize/elf/elf_image.h"
 #include "symbolize/unwind/cfi_cursor.h"
 
@@ -20,10 +21,19 @@ struct CfiSection {
   bool ends_at_zero = false;  // its size is not known: an entry of length 0 is the last one
 };
 
+struct CallFrames {
+  std::vector<CfiSection> sections;
+  std::string inflated;  // the bytes of one that is compressed in the file
+  std::string problem;   // why .debug_frame is not among them although there is one; else empty
+};
+
 // .eh_frame, by name or, where there are no section headers, through .eh_frame_hdr; then
 // .debug_frame, which describes what was compiled without the other (the startup files still have
-// it). kNotFound: none of them. kUnsupported: there is only a compressed .debug_frame.
-Result<std::vector<CfiSection>> FindCallFrames(const ElfImage& image);
+// it): that of `debug`, the separate debug file, if the file itself has none.
+std::unique_ptr<CallFrames> FindCallFrames(const ElfImage& image, const ElfImage* debug = nullptr);
+
+// Also where it is compressed.
+bool HasDebugFrame(const ElfImage& image);
 
 // .eh_frame alone.
 std::optional<CfiSection> FindEhFrame(const ElfImage& image);

@@ -167,7 +167,8 @@ std::optional<LinkRange> FindContextStart(const ElfImage& image) {
 
 }  // namespace
 
-std::vector<KnownCode> FindKnownCode(const ElfImage& image, std::span<const LinkRange> gaps) {
+std::vector<KnownCode> FindKnownCode(const ElfImage& image, std::span<const LinkRange> gaps,
+                                     std::vector<KnownCode> more) {
   std::vector<KnownCode> found;
   const auto add = [&](KnownCode known) {
     const auto clipped = ClipToGap(gaps, known.range);
@@ -176,6 +177,7 @@ std::vector<KnownCode> FindKnownCode(const ElfImage& image, std::span<const Link
     std::erase_if(known.rows, [&](const CfiRow& row) { return row.address >= clipped->end; });
     found.push_back(std::move(known));
   };
+  for (KnownCode& known : more) add(std::move(known));
   for (const auto& range :
        {FindEntryPoint(image), FindThreadStart(image, gaps), FindContextStart(image)}) {
     if (range) add({*range, {{range->begin, kOutermost}}});
@@ -183,7 +185,7 @@ std::vector<KnownCode> FindKnownCode(const ElfImage& image, std::span<const Link
   for (const std::string_view name : {".plt", ".plt.sec", ".plt.got"}) {
     if (auto known = KnownPlt(image.Section(name))) add(*std::move(known));
   }
-  std::ranges::sort(found, {}, [](const KnownCode& known) { return known.range.begin; });
+  std::ranges::stable_sort(found, {}, [](const KnownCode& known) { return known.range.begin; });
   uint64_t end = 0;
   std::erase_if(found, [&](const KnownCode& known) {
     const bool overlaps = known.range.begin < end;

@@ -27,7 +27,9 @@ struct KnownCode {
   std::vector<CfiRow> rows;  // as of an entry of call frame information
 };
 
-// `gaps`: the code that no entry describes, ascending and disjoint. Ascending and disjoint.
-std::vector<KnownCode> FindKnownCode(const ElfImage& image, std::span<const LinkRange> gaps);
+// `gaps`: the code that no entry describes, ascending and disjoint. `more` comes first where others
+// overlap it. Ascending and disjoint.
+std::vector<KnownCode> FindKnownCode(const ElfImage& image, std::span<const LinkRange> gaps,
+                                     std::vector<KnownCode> more = {});
 
 }  // namespace xpu

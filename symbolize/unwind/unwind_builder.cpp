@@ -1,12 +1,14 @@
 #include "symbolize/unwind/unwind_builder.h"
 
 #include <algorithm>
+#include <memory>
 
 #include <elf.h>
 
 #include "format/base/check.h"
 #include "symbolize/unwind/cfi_interpreter.h"
 #include "symbolize/unwind/cfi_section.h"
+#include "symbolize/unwind/go_code.h"
 #include "symbolize/unwind/known_code.h"
 #include "symbolize/unwind/unwind_table_writer.h"
 
@@ -88,6 +90,13 @@ CfiEntries ReadAllEntries(const std::vector<CfiSection>& sections) {
   return all;
 }
 
+// Go's own entries know nothing of the stacks that its runtime switches between.
+void RemoveGoEntries(const std::vector<KnownCode>& go, std::vector<Fde>& fdes) {
+  std::erase_if(fdes, [&](const Fde& fde) {
+    return fde.begin >= go.front().range.begin && fde.begin < go.back().range.end;
+  });
+}
+
 // The states after the instructions of the CIEs. Those that are damaged have no register for the
 // CFA, hence no rule of their functions is supported.
 std::vector<CfiState> InitialStates(const std::vector<Cie>& cies, uint64_t& invalid) {
@@ -166,30 +175,28 @@ UnwindTable UnwindTableBytes::view() const {
   return table;
 }
 
-Result<UnwindTableBytes> BuildUnwindTable(const ElfImage& image, UnwindStats* stats) {
+Result<UnwindTableBytes> BuildUnwindTable(const ElfImage& image, UnwindStats* stats,
+                                          const ElfImage* debug) {
   if (image.machine() != EM_X86_64) {
     return Error{ErrorKind::kUnsupported, "unwind tables are made for x86-64 only", {}};
   }
-  Result<std::vector<CfiSection>> sections = FindCallFrames(image);
-  if (!sections.ok() && sections.error().kind != ErrorKind::kNotFound) {
-    return std::move(sections).error();
-  }
-  CfiEntries entries;
-  if (sections.ok()) entries = ReadAllEntries(*sections);
+  const std::unique_ptr<CallFrames> frames = FindCallFrames(image, debug);
   const std::vector<LinkRange> code = ExecutableRanges(image);
+  const std::vector<KnownCode> go = FindGoCode(image);
+  CfiEntries entries = ReadAllEntries(frames->sections);
   uint64_t invalid = entries.invalid + Arrange(code, entries.fdes);
+  if (!go.empty()) RemoveGoEntries(go, entries.fdes);
   UnwindTableWriter writer;
-  const uint64_t end =
-      AddAll(entries, FindKnownCode(image, GapsBetween(code, entries.fdes)), invalid, writer);
+  const std::vector<LinkRange> gaps = GapsBetween(code, entries.fdes);
+  const uint64_t end = AddAll(entries, FindKnownCode(image, gaps, go), invalid, writer);
   if (stats != nullptr) {
     stats->entries = entries.fdes.size();
     stats->invalid = invalid;
+    stats->problem = frames->problem;
   }
-  if (end == 0) {
-    if (!sections.ok()) return std::move(sections).error();
-    return Error{ErrorKind::kNotFound, "no call frame information of its code", {}};
-  }
-  return writer.Finish(end, stats);
+  if (end != 0) return writer.Finish(end, stats);
+  if (!frames->problem.empty()) return Error{ErrorKind::kUnsupported, frames->problem, {}};
+  return Error{ErrorKind::kNotFound, "no call frame information of its code", {}};
 }
 
 }  // namespace xpu

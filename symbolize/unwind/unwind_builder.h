@@ -24,6 +24,7 @@ struct UnwindStats {
   uint64_t rows = 0;
   uint64_t unsupported = 0;  // rows whose rule has a form that tables do not hold
   uint64_t invalid = 0;      // entries left out because they are invalid
+  std::string problem;       // why a part of the call frame information was not used; else empty
 };
 
 // The bytes of a table (unwind_table.h), 8-byte aligned.
@@ -38,10 +39,12 @@ class UnwindTableBytes {
   std::vector<uint64_t> words_;
 };
 
-// From .eh_frame, and from .debug_frame for code that the other does not describe. Works on files
-// and on images in memory (the vdso). The file is untrusted: every read is checked, the work is
-// bounded by the size of the section, entries that are invalid are left out and counted.
-// kNotFound: the file has no call frame information.
-Result<UnwindTableBytes> BuildUnwindTable(const ElfImage& image, UnwindStats* stats = nullptr);
+// From .eh_frame, and for code that it does not describe from .debug_frame, of `debug` (the
+// separate debug file, may be null) if the file has none; from the table of Go's runtime
+// (go_code.h). Works on files and on images in memory (the vdso). The file is untrusted: every read
+// is checked, the work is bounded by the size of the section, entries that are invalid are left out
+// and counted. kNotFound: the file has no call frame information.
+Result<UnwindTableBytes> BuildUnwindTable(const ElfImage& image, UnwindStats* stats = nullptr,
+                                          const ElfImage* debug = nullptr);
 
 }  // namespace xpu

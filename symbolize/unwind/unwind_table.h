@@ -26,7 +26,7 @@ namespace xpu {
 inline constexpr uint32_t kUnwindMagic = 0x54555058;  // "XPUT"
 // Of the layout and of what the builder makes of a file: a cached table of another version is
 // built again.
-inline constexpr uint32_t kUnwindVersion = 5;
+inline constexpr uint32_t kUnwindVersion = 6;
 inline constexpr uint32_t kUnwindPageShift = 12;
 inline constexpr uint64_t kUnwindPageBytes = uint64_t{1} << kUnwindPageShift;
 // 4 GiB of code in a file.
@@ -49,6 +49,11 @@ enum class UnwindCfa : uint8_t {
   // where all registers are known, near the innermost frame of a walk in the kernel; else as
   // kUnsupported.
   kRegister = 9,
+  // Go's call of C, on the stack of its thread: it was made at a depth of *(rsp + 40) in the stack
+  // of the goroutine *(rsp + 48), whose top is in its second word. This one and the next may lead
+  // downwards.
+  kGoSwitch = 10,
+  kOtherStack = 11,  // rbp + cfa_offset, on the stack that was left
 };
 
 // How the caller's rbp is found.

@@ -50,6 +50,11 @@ inline constexpr uint64_t kUcontextRbp = 120;
 inline constexpr uint64_t kUcontextRsp = 160;
 inline constexpr uint64_t kUcontextRip = 168;
 
+// Where Go keeps, while it calls C on the stack of its thread, how to find that of the goroutine.
+inline constexpr uint64_t kGoSavedDepth = 40;
+inline constexpr uint64_t kGoSavedG = 48;
+inline constexpr uint64_t kGoStackTop = 8;  // in struct g
+
 // In place of an rbp that was not kept: no frame pointer, nor the 0 of the outermost frame.
 inline constexpr uint64_t kUnknownFramePointer = 1;
 
@@ -64,6 +69,7 @@ WalkStop FindCfa(const UnwindRule& rule, const WalkRegisters& at, uint64_t looke
       *cfa = at.sp + static_cast<uint64_t>(int64_t{rule.cfa_offset});
       return WalkStop::kComplete;
     case UnwindCfa::kRbp:
+    case UnwindCfa::kOtherStack:
       *cfa = at.bp + static_cast<uint64_t>(int64_t{rule.cfa_offset});
       return WalkStop::kComplete;
     case UnwindCfa::kAtRsp:
@@ -78,12 +84,23 @@ WalkStop FindCfa(const UnwindRule& rule, const WalkRegisters& at, uint64_t looke
     case UnwindCfa::kPlt:
       *cfa = at.sp + 8 + ((looked_up & 15) >= static_cast<uint64_t>(rule.cfa_offset) ? 8 : 0);
       return WalkStop::kComplete;
+    case UnwindCfa::kGoSwitch: {
+      uint64_t goroutine = 0, top = 0, depth = 0;
+      if (!memory.Read(at.sp + kGoSavedDepth, &depth) ||
+          !memory.Read(at.sp + kGoSavedG, &goroutine) ||
+          !memory.Read(goroutine + kGoStackTop, &top)) {
+        return WalkStop::kUnreadable;
+      }
+      *cfa = top - depth + 8;
+      return WalkStop::kComplete;
+    }
     default:
       return WalkStop::kUnsupported;
   }
 }
 
-// One frame outwards by `rule`, which is not kNone, kSignal or kEnd. kComplete: done. Each frame
+// One frame outwards by `rule`, which is not kNone, kSignal or kEnd. kComplete: done. A return
+// address of 0 is that of no frame: the rule does not match its code. Each frame
 // lies above the one before, but the innermost may be vfork, which has taken its return address off
 // the stack.
 template <typename Memory>
@@ -92,9 +109,12 @@ WalkStop StepByRule(const UnwindRule& rule, uint64_t looked_up, bool innermost, 
   uint64_t cfa = 0;
   const WalkStop found = FindCfa(rule, *at, looked_up, memory, &cfa);
   if (found != WalkStop::kComplete) return found;
-  if (cfa < at->sp || (cfa == at->sp && !innermost)) return WalkStop::kStuck;
+  if (rule.cfa < UnwindCfa::kGoSwitch && (cfa < at->sp || (cfa == at->sp && !innermost))) {
+    return WalkStop::kStuck;
+  }
   WalkRegisters caller{0, cfa, at->bp};
   if (!memory.Read(cfa - 8, &caller.ip)) return WalkStop::kUnreadable;
+  if (caller.ip == 0) return WalkStop::kNotCode;
   if (rule.rbp == UnwindRbp::kAtCfa || rule.rbp == UnwindRbp::kAtRbp) {
     const uint64_t base = rule.rbp == UnwindRbp::kAtCfa ? cfa : at->bp;
     if (!memory.Read(base + static_cast<uint64_t>(int64_t{rule.rbp_offset}), &caller.bp)) {
@@ -143,6 +163,7 @@ WalkStop StepByFramePointer(bool saved, Memory& memory, WalkRegisters* at) {
   if (!memory.Read(at->bp, &caller.bp) || !memory.Read(at->bp + 8, &caller.ip)) {
     return WalkStop::kNoRule;
   }
+  if (caller.ip == 0 && caller.bp != 0) return WalkStop::kNotCode;
   *at = caller;
   return WalkStop::kComplete;
 }

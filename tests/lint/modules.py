@@ -17,7 +17,7 @@ OWN = {
                "cupti_inject/cupti_versions.h",
                "cupti_inject/cupti_records.inc", "cupti_inject/pm_abi.h",
                "symbolize/elf/", "symbolize/unwind/", "symbolize/demangle.h", "symbolize/dwarf/debug_reader.h",
-               "symbolize/file_symbols.h", "symbolize/gpu_code_lines.h", "symbolize/slice_maker.h",
+               "symbolize/file_finder.h", "symbolize/file_symbols.h", "symbolize/gpu_code_lines.h", "symbolize/slice_maker.h",
                "symbolize/text_reader.h"],
     "symbolize/elf": ["symbolize/elf/", "format/base/"],
     "symbolize/unwind": ["symbolize/unwind/", "symbolize/elf/", "format/base/"],
@@ -31,7 +31,7 @@ OWN = {
 THIRD_PARTY = [
     (r"fmt/", ["format/base/text.h", "format/base/text.cpp"]),
     (r"(capnp|kj)/|.*capture\.capnp\.h$", ["format"]),
-    (r"zstd\.h$", ["format", "report/export/parquet", "symbolize/dwarf/inflated_elf.cpp"]),
+    (r"zstd\.h$", ["format", "report/export/parquet", "symbolize/elf/compressed_section.cpp"]),
     (r"(zstd_errors|xxhash)\.h$", ["format"]),
     (r"CLI/", ["record/cli/command_line.cpp", "record/cli/metric_options.cpp",
                "record/cli/metric_options.h", "report/cli/options.cpp", "report/cli/view_choice.cpp"]),

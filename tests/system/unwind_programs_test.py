@@ -8,6 +8,7 @@ early is in the ledger under its reason.
 import collections
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from call_sites import invented_frames
 from unwind_stacks import (BELOW_MAIN, BELOW_THREAD, COMPLETE, HIDDEN, NOT_READY, TABLES,
                            TRUNCATED, USER_FAILED, Stacks, is_function, is_path, text_of)
-from xpu_testing import (PATIENCE_S, Workspace, expect, find, is_built, main, require_recording,
+from xpu_testing import (PATIENCE_S, Workspace, expect, find, folded, is_built, main, require_recording,
                          skip)
 
 # ---- what perf and gdb say of the same programs: the path to each leaf, as names
@@ -388,6 +389,57 @@ def test_rust():
         expect_complete(name, 99)
 
 
+GO_CALLERS = {"memmove": "mover", "memclrNoHeapPointers": "eraser", "memeqbody": "comparer",
+              "indexbytebody": "finder"}
+GO_MAIN = "runtime.goexit;runtime.main;main.main;main.middle"
+
+
+def judge_go(name):
+    """Leaves without a frame and what calls them, and C, which Go calls on another stack: with and
+    without a symbol table, by the table of Go's runtime."""
+    # The C compiler's names are gone with the symbol table.
+    c_path = (GO_MAIN + r";main\.goCaller;main\._Cfunc_c_caller;runtime\.cgocall;"
+              r"runtime\.asmcgocall;.*")
+    with Workspace() as work:
+        result = work.record("--cpu-only", f"--call-graph={CALL_GRAPH}", "-F", "997",
+                             program(name), str(10 * MILLISECONDS))
+        expect("status", result.returncode, 0)
+        counts, wrong = collections.Counter(), collections.Counter()
+        for path, samples in folded("--mode=cpu", "--unit=samples",
+                                    work.file("capture.xpu")).items():
+            frames = [frame.removesuffix(".abi0") for frame in path.split(";")[1:]
+                      if not frame.endswith("_[k]")]
+            leaf, callers = frames[-1].removeprefix("runtime."), ";".join(frames[:-1])
+            if leaf in GO_CALLERS:
+                is_right = callers == f"{GO_MAIN};main.{GO_CALLERS[leaf]}"
+            elif leaf == "main.adder":
+                is_right = callers == GO_MAIN
+            elif "_cgo_" in path and "_c_caller" in path:
+                leaf, is_right = "C", re.fullmatch(c_path, ";".join(frames))
+            else:
+                leaf, is_right = "other", True
+            counts[leaf] += samples
+            if not is_right:
+                wrong[path] += samples
+        total = sum(counts.values())
+        expect(f"{name}: samples of all leaves ({counts})",
+               [leaf for leaf in [*GO_CALLERS, "main.adder", "C"] if counts[leaf] < 5], [])
+        expect(f"{name}: wrong stacks of {total}: {wrong.most_common(5)}",
+               sum(wrong.values()) <= 0.02 * total, True)
+        cut = {reason: count for reason, count in work.capture().ledger().items()
+               if reason in REASONS.values()}
+        expect(f"{name}: stacks that are cut: {cut}", sum(cut.values()) <= 5, True)
+
+
+def test_go():
+    require_recording()
+    names = [name for name in ("go-plain", "go-stripped", "go-stripped_pie") if has_program(name)]
+    if not names:
+        skip("Go", "go was not installed when the programs were built")
+    for name in names:
+        judge_go(name)
+
+
 def test_an_entry_point_without_call_frame_information():
     check("calls-own_start")
 
@@ -433,6 +485,56 @@ def test_programs_without_symbols():
 
 def test_debug_frame():
     check("calls-debug_frame")
+
+
+def record_form(command, directory, form):
+    """The percentage of stacks that reach their end or the limit, and what the recorder says."""
+    with Workspace() as work:
+        result = work.record("--cpu-only", f"--call-graph={CALL_GRAPH}", "-F", "997", command,
+                             str(MILLISECONDS), cwd=directory)
+        expect(f"{form}: status", result.returncode, 0)
+        stacks = [s for s in Stacks(work.capture()).all if s.names and not s.flags & NOT_READY]
+        expect(f"{form}: samples", len(stacks) > LEAST_SAMPLES, True)
+        followed = sum(bool(s.flags & (COMPLETE | TRUNCATED)) for s in stacks)
+        return 100 * followed / len(stacks), result.stderr
+
+
+def test_forms_of_debug_frame():
+    """One build, stripped, whole, compressed, and with its debug information in a file beside it,
+    which is not used if anybody can write to it: a table that was made of one form is not used for
+    another one."""
+    require_recording()
+    if not shutil.which("objcopy"):
+        skip("objcopy", "objcopy is not installed")
+    with Workspace() as work:
+        whole = work.path / "whole"
+        source = pathlib.Path(__file__).parent.parent / "workloads" / "unwind" / "calls.cpp"
+        subprocess.run(["g++", "-std=c++20", "-O2", "-g", "-fomit-frame-pointer", "-pthread",
+                        "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-exceptions",
+                        f"-Wl,--build-id=0x{os.urandom(16).hex()}", "-o", whole, source], check=True)
+
+        def copy(name, *options):
+            made = work.path / name / "program"
+            made.parent.mkdir()
+            subprocess.run(["objcopy", *options, whole, made], check=True)
+            return made
+
+        forms = {"stripped": copy("stripped", "--strip-all"), "whole": whole,
+                 "zlib": copy("zlib", "--compress-debug-sections=zlib"),
+                 "zlib-gnu": copy("zlib-gnu", "--compress-debug-sections=zlib-gnu"),
+                 "zstd": copy("zstd", "--compress-debug-sections=zstd"),
+                 "anybody's": copy("anybody", "--strip-all"),
+                 "separate": copy("separate", "--strip-all")}
+        for form in ("anybody's", "separate"):
+            debug = forms[form].parent / "program.debug"
+            subprocess.run(["objcopy", "--only-keep-debug", whole, debug], check=True)
+            subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", forms[form]], check=True)
+            debug.chmod(0o666 if form == "anybody's" else 0o644)
+        for form, command in forms.items():
+            percent, message = record_form(command, work.path, form)
+            # Of a program without unwind tables some stacks are complete by chance.
+            expect(f"{form}: {percent} % of the stacks are followed ({message})",
+                   percent < 60 if form in ("stripped", "anybody's") else percent > 95, True)
 
 
 def compare(reference, name, least_leaves, except_for=()):

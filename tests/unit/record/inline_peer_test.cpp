@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
 #include "cupti_inject/wire_stacks.h"
@@ -282,12 +283,15 @@ TEST_F(InlinePeerTest, AFileWithoutAPathHasNoTable) {
   EXPECT_EQ(header_->tables[0].load(), wire::kTableNone);
 }
 
+// A return address in _start, which the file marks as outermost.
+uint64_t OutermostCode() { return ::getauxval(AT_ENTRY) + 1; }
+
 TEST_F(InlinePeerTest, ACopyIsWalkedWhenTheTableIsReady) {
   MakeInlinePeer();
   const auto inner = reinterpret_cast<uint64_t>(&FindOwnCode);
   const auto outer = reinterpret_cast<uint64_t>(&Stop) + 1;  // a return address
   SendCodeFile(0, FindOwnCode(), *ReadBuildId("/proc/self/exe"), "");
-  SendStackCopy(5, inner, {outer, 0});
+  SendStackCopy(5, inner, {outer, OutermostCode()});
   peer_->Drain(*sink_);
   tables_.WaitUntil(kForever);
   peer_->Drain(*sink_);
@@ -299,7 +303,7 @@ TEST_F(InlinePeerTest, ACopyIsWalkedWhenTheTableIsReady) {
   EXPECT_EQ(events.launch_stacks[0].time_ns, 1005u);
   EXPECT_EQ(events.launch_stacks[0].tid, 77u);
   EXPECT_EQ(events.launch_stacks[0].stack_flags, kByTables);
-  EXPECT_EQ(FramesOf(events.launch_stacks[0]), (Addresses{inner, outer}));
+  EXPECT_EQ(FramesOf(events.launch_stacks[0]), (Addresses{inner, outer, OutermostCode()}));
 }
 
 // What an allocator hands out has the stack of its code, what it takes back has none.
@@ -365,7 +369,7 @@ TEST_F(InlinePeerTest, ACopyWaitsForTheMappingsOfItsTime) {
   SendCodeFile(0, other, build_id, "");
   peer_->Drain(*sink_);
   tables_.WaitUntil(kForever);  // first: a copy does not wait for ever
-  SendStackCopy(5, inner, {outer, 0}, 7);
+  SendStackCopy(5, inner, {outer, OutermostCode()}, 7);
   peer_->Drain(*sink_);
   EXPECT_TRUE(peer_->stacks().waits());
 
@@ -377,14 +381,14 @@ TEST_F(InlinePeerTest, ACopyWaitsForTheMappingsOfItsTime) {
   wire::CodeFileGoneMessage gone{};
   gone.start_address = FindOwnCode().start;
   ASSERT_TRUE(producer_.Send(wire::MessageKind::kCodeFileGone, gone));
-  SendStackCopy(6, inner, {outer, 0});
+  SendStackCopy(6, inner, {outer, OutermostCode()});
   peer_->Drain(*sink_);
   EXPECT_FALSE(peer_->stacks().waits());
   EXPECT_EQ(sink_->losses().total(), 1u);  // of the last
   const EventBatch events = Events();
   ASSERT_EQ(events.launch_stacks.size(), 2u);
   EXPECT_EQ(events.launch_stacks[0].stack_flags, kByTables);
-  EXPECT_EQ(FramesOf(events.launch_stacks[0]), (Addresses{inner, outer}));
+  EXPECT_EQ(FramesOf(events.launch_stacks[0]), (Addresses{inner, outer, OutermostCode()}));
   EXPECT_NE(events.launch_stacks[1].stack_flags, kByTables);
 }
 

@@ -140,8 +140,9 @@ TEST(FindUnwindFile, WithoutBuildIdTheInodeDecides) {
 }
 
 // A build-id is what a file says of itself: tables of files that others can write are kept apart.
-TEST(UnwindFile, CacheKeysIncludeTheOwner) {
-  UnwindFile file{.path = {}, .build_id = "id", .bytes = 0, .info = {}, .segments = {}, .fd = {}};
+TEST(UnwindFile, CacheKeysIncludeTheOwnerAndWhatTheTableIsMadeOf) {
+  UnwindFile file;
+  file.build_id = "id";
   file.info.st_mode = S_IFREG | 0755;
   EXPECT_EQ(file.CacheKey(), "id");
   file.info.st_uid = ::geteuid();
@@ -153,7 +154,14 @@ TEST(UnwindFile, CacheKeysIncludeTheOwner) {
   file.info.st_mode |= S_IWOTH;
   file.info.st_uid = 0;
   const std::string of_all = file.CacheKey();
-  EXPECT_EQ(std::set<std::string>({"id", of_user, of_other, of_all}).size(), 4u);
+  file.info.st_mode = S_IFREG | 0755;
+  file.frames_bytes = 4711;
+  const std::string of_debug_frame = file.CacheKey();
+  file.frames_bytes = 4712;
+  EXPECT_EQ(
+      std::set<std::string>({"id", of_user, of_other, of_all, of_debug_frame, file.CacheKey()})
+          .size(),
+      6u);
   file.build_id.clear();
   EXPECT_EQ(file.CacheKey(), "");
 }

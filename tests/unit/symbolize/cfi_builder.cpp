@@ -126,6 +126,7 @@ std::string CfiElf::Build() const {
   strings.sh_name = static_cast<uint32_t>(name.size()) + 2;
   debug.sh_name = strings.sh_name + sizeof(".shstrtab");
   debug.sh_type = debug_frame.empty() ? SHT_NULL : SHT_PROGBITS;
+  debug.sh_flags = debug_frame_flags;
   debug.sh_offset = debug_offset;
   debug.sh_size = debug_frame.size();
   strings.sh_type = SHT_STRTAB;
@@ -149,6 +150,7 @@ std::string CfiElf::Build() const {
   file += Plain(Segment(PT_LOAD, PF_R, kFramesOffset, kFrames, data_bytes));
   file += Plain(Segment(PT_GNU_EH_FRAME, PF_R, header_offset, header_address, header.size()));
   file.resize(kFramesOffset, '\xcc');
+  file.replace(kTextOffset, code.size(), code);
   file += tail;
   if (with_sections) file += Plain(Elf64_Shdr{}) + Plain(frames) + Plain(strings) + Plain(debug);
   return file;

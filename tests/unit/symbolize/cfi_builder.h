@@ -70,6 +70,8 @@ struct CfiElf {
   bool with_sections = true;
   bool with_header = false;  // .eh_frame_hdr, as PT_GNU_EH_FRAME
   uint64_t section_flags = 0;
+  uint64_t debug_frame_flags = 0;
+  std::string code = {};  // at kText; the rest is 0xcc
   uint16_t machine = 62;  // EM_X86_64
 
   std::string Build() const;

@@ -1,7 +1,11 @@
 #include "symbolize/unwind/cfi_section.h"
 
+#include <algorithm>
+
 #include <elf.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
+#include <zstd.h>
 
 #include "tests/unit/symbolize/cfi_builder.h"
 
@@ -77,17 +81,81 @@ TEST(CfiSection, ACieAfterItsFunctions) {
   ExpectFunction(BuildTable(frames), 0x100, 0x80);
 }
 
+std::string Compressed(uint32_t type, uint64_t size_bytes, const std::string& content) {
+  return U32(type) + U32(0) + U64(size_bytes) + U64(8) + content;
+}
+
+std::string Zlib(const std::string& content) {
+  std::string made(::compressBound(content.size()), 0);
+  uLongf size = made.size();
+  ::compress(reinterpret_cast<Bytef*>(made.data()), &size,
+             reinterpret_cast<const Bytef*>(content.data()), content.size());
+  return made.substr(0, size);
+}
+
+std::string Zstd(const std::string& content) {
+  std::string made(ZSTD_compressBound(content.size()), 0);
+  return made.substr(0, ZSTD_compress(made.data(), made.size(), content.data(), content.size(), 1));
+}
+
 TEST(CfiSection, CompressedDebugFrames) {
+  constexpr uint32_t kZstd = 2;
   CfiBuilder frames(false);
   frames.Cie(CfiBuilder::UsualCie(), "");
-  frames.Fde(0x100, 0x80);
-  CfiElf elf{.name = ".debug_frame", .content = frames.bytes()};
+  frames.Fde(0x100, 0x80, kSixteen);
+  const std::string& plain = frames.bytes();
+  CfiElf elf{.name = ".debug_frame", .content = {}};
   elf.section_flags = SHF_COMPRESSED;
-  EXPECT_EQ(BuildTable(elf.Build()).error().kind, ErrorKind::kUnsupported);
-  EXPECT_EQ(BuildTable(elf.Build()).error().message, ".debug_frame is compressed");
+  elf.content = Compressed(ELFCOMPRESS_ZLIB, plain.size(), Zlib(plain));
+  ExpectFunction(BuildTable(elf.Build()), 0x100, 0x80);
+  elf.content = Compressed(kZstd, plain.size(), Zstd(plain));
+  ExpectFunction(BuildTable(elf.Build()), 0x100, 0x80);
   elf.section_flags = 0;
   elf.name = ".zdebug_frame";
-  EXPECT_EQ(BuildTable(elf.Build()).error().kind, ErrorKind::kUnsupported);
+  std::string size = U64(plain.size());
+  std::reverse(size.begin(), size.end());
+  elf.content = "ZLIB" + size + Zlib(plain);
+  ExpectFunction(BuildTable(elf.Build()), 0x100, 0x80);
+}
+
+TEST(CfiSection, CompressedDebugFramesThatCannotBeInflated) {
+  CfiBuilder frames;
+  frames.Cie();
+  frames.Fde(0x100, 0x80, kSixteen);
+  const std::string zeros(1 << 20, 0);
+  // Damaged, cut, of another kind, of another size, a bomb.
+  for (const std::string& content :
+       {Compressed(ELFCOMPRESS_ZLIB, 64, "no stream"), std::string("short"),
+        Compressed(77, 8, "whatever"), Compressed(ELFCOMPRESS_ZLIB, 9, Zlib("four")),
+        Compressed(ELFCOMPRESS_ZLIB, zeros.size(), Zlib(zeros)),
+        Compressed(2, uint64_t{1} << 60, Zstd(zeros))}) {
+    CfiElf alone{.name = ".debug_frame", .content = content};
+    alone.section_flags = SHF_COMPRESSED;
+    EXPECT_EQ(BuildTable(alone.Build()).error().message,
+              ".debug_frame is compressed and cannot be inflated");
+    EXPECT_EQ(BuildTable(alone.Build()).error().kind, ErrorKind::kUnsupported);
+    CfiElf beside{.content = frames.bytes(), .debug_frame = content};
+    beside.debug_frame_flags = SHF_COMPRESSED;
+    UnwindStats stats;
+    ExpectFunction(BuildTable(beside.Build(), &stats), 0x100, 0x80);
+    EXPECT_EQ(stats.problem, ".debug_frame is compressed and cannot be inflated");
+  }
+}
+
+TEST(CfiSection, DebugFrameOfASeparateFile) {
+  CfiBuilder frames(false);
+  frames.Cie(CfiBuilder::UsualCie(), "");
+  frames.Fde(0x100, 0x80, kSixteen);
+  const CfiElf separate{.name = ".debug_frame", .content = frames.bytes()};
+  // A file of CfiElf always has the section, be it empty.
+  std::string file = CfiElf{.name = ".text", .content = "nothing here"}.Build();
+  file.replace(file.find(".debug_frame"), 12, ".other_frame");
+  const std::string debug_file = separate.Build();
+  const auto image = ElfImage::Parse(std::as_bytes(std::span(file)), "file");
+  const auto debug = ElfImage::Parse(std::as_bytes(std::span(debug_file)), "debug");
+  EXPECT_FALSE(HasDebugFrame(image.value()));
+  EXPECT_TRUE(HasDebugFrame(debug.value()));
+  ExpectFunction(BuildUnwindTable(image.value(), nullptr, &debug.value()), 0x100, 0x80);
 }
 
 TEST(CfiSection, ThroughTheHeaderWithoutSectionNames) {

@@ -177,7 +177,7 @@ TEST(UnwindBuilder, TheFunctionsOfADamagedCieAreUnsupported) {
 TEST(UnwindBuilder, FilesWithoutCallFrames) {
   CfiElf other{.name = ".text", .content = "nothing here"};
   EXPECT_EQ(BuildTable(other.Build()).error().kind, ErrorKind::kNotFound);
-  EXPECT_EQ(BuildTable(other.Build()).error().message, "no call frame information");
+  EXPECT_EQ(BuildTable(other.Build()).error().message, "no call frame information of its code");
   CfiBuilder only_cie;
   only_cie.Cie();
   EXPECT_EQ(BuildTable(only_cie).error().kind, ErrorKind::kNotFound);

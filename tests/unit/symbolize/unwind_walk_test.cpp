@@ -91,11 +91,11 @@ TEST_F(UnwindWalk, ToTheOutermostFrame) {
   EXPECT_EQ(code_.looked_up(), (std::vector<uint64_t>{0x1010, 0x114f, 0x204f}));
 }
 
-TEST_F(UnwindWalk, AReturnAddressOfZeroIsTheEnd) {
+TEST_F(UnwindWalk, ARuleThatLeadsToZeroDoesNotMatchItsCode) {
   code_.Add(0x1000, 0x1100, Rsp(8));
   memory_.Set(kSp, 0);
   EXPECT_EQ(Walk({0x1010, kSp, 0}), (Frames{0x1010}));
-  EXPECT_EQ(result_.stop, WalkStop::kComplete);
+  EXPECT_EQ(result_.stop, WalkStop::kNotCode);
 }
 
 TEST_F(UnwindWalk, CfaByRbpAndRbpFromTheFrame) {
@@ -126,6 +126,32 @@ TEST_F(UnwindWalk, CfaInMemoryByRsp) {
   memory_.Set(kSp + 40, 0x7178);
   memory_.Set(0x7178, 0x2010);
   EXPECT_EQ(Walk({0x1010, kSp, 0}), (Frames{0x1010, 0x2010}));
+}
+
+// From C on the stack of a thread to the goroutine that called it, whose stack may lie below.
+TEST_F(UnwindWalk, FromCToTheGoroutine) {
+  code_.Add(0x1000, 0x1100, {.cfa = UnwindCfa::kGoSwitch});
+  code_.Add(0x1100, 0x1200, Rsp(16));
+  for (const uint64_t top : {kSp - 0x1000, kSp + 0x1000}) {
+    memory_.Set(kSp + 40, 0x80);    // how deep the call was
+    memory_.Set(kSp + 48, 0x9000);  // the goroutine
+    memory_.Set(0x9008, top);
+    memory_.Set(top - 0x80, 0x1150);
+    memory_.Set(top - 0x80 + 16, 0x2010);
+    EXPECT_EQ(Walk({0x1010, kSp, 0}), (Frames{0x1010, 0x1150, 0x2010}));
+    EXPECT_EQ(result_.stop, WalkStop::kComplete);
+  }
+}
+
+TEST_F(UnwindWalk, ByTheFramePointerToAnotherStack) {
+  code_.Add(0x1000, 0x1100, {UnwindCfa::kOtherStack, UnwindRbp::kAtCfa, -16, 16});
+  code_.Add(0x1100, 0x1200, Rsp(16));
+  memory_.Set(0x6000, 0x6100);
+  memory_.Set(0x6008, 0x1150);
+  memory_.Set(0x6010 + 8, 0x2010);
+  ASSERT_LT(uint64_t{0x6000}, kSp);
+  EXPECT_EQ(Walk({0x1010, kSp, 0x6000}), (Frames{0x1010, 0x1150, 0x2010}));
+  EXPECT_EQ(result_.stop, WalkStop::kComplete);
 }
 
 TEST_F(UnwindWalk, PltEntries) {

@@ -140,4 +140,14 @@ begin AsmWrong
   .cfi_endproc
 end AsmWrong
 
+// The same with a zero where the return address would be: not the outermost frame.
+begin AsmWrongZero
+  .cfi_startproc
+  pushq $0
+  call_leaf
+  addq $8, %rsp
+  ret
+  .cfi_endproc
+end AsmWrongZero
+
   .section .note.GNU-stack, "", @progbits

@@ -10,6 +10,7 @@ void AsmFramePointer(Leaf* leaf, uint64_t amount);
 void AsmLost(Leaf* leaf, uint64_t amount);
 void AsmLostZero(Leaf* leaf, uint64_t amount);
 void AsmWrong(Leaf* leaf, uint64_t amount);
+void AsmWrongZero(Leaf* leaf, uint64_t amount);
 void LeafAsmSystemCalls(uint64_t amount);
 }
 
@@ -19,6 +20,7 @@ XPU_LEAF(LeafAsmFramePointer)
 XPU_LEAF(LeafAsmLost)
 XPU_LEAF(LeafAsmLostZero)
 XPU_LEAF(LeafAsmWrong)
+XPU_LEAF(LeafAsmWrongZero)
 
 using Through = void(Leaf* leaf, uint64_t amount);
 
@@ -36,6 +38,7 @@ int main(int argc, char** argv) {
   RunAssembly(AsmLost, LeafAsmLost, amount);
   RunAssembly(AsmLostZero, LeafAsmLostZero, amount);
   RunAssembly(AsmWrong, LeafAsmWrong, amount);
+  RunAssembly(AsmWrongZero, LeafAsmWrongZero, amount);
   RunAssembly(AsmPlain, LeafAsmSystemCalls, amount);
   using unwind::Expect;
   Expect("LeafAsmPlain", "LeafAsmPlain;AsmPlain;RunAssembly" XPU_BELOW_MAIN);
@@ -44,6 +47,7 @@ int main(int argc, char** argv) {
   Expect("LeafAsmLost", "LeafAsmLost;AsmLost", "no_rule");
   Expect("LeafAsmLostZero", "LeafAsmLostZero;AsmLostZero", "no_rule");
   Expect("LeafAsmWrong", "LeafAsmWrong;AsmWrong", "not_called");
+  Expect("LeafAsmWrongZero", "LeafAsmWrongZero;AsmWrongZero", "bad_return");
   Expect("LeafAsmSystemCalls", "LeafAsmSystemCalls;AsmPlain;RunAssembly" XPU_BELOW_MAIN);
   return 0;
 }

@@ -10,7 +10,8 @@ XPU_LEAF(LeafSwitched)
 
 // Saves the registers that calls keep, takes the other stack, goes on where that one was left.
 extern "C" void SwitchStack(void** from, void* to);
-// Where a coroutine would return to; the address that it is given is after the nop.
+// Where a coroutine would return to, marked as outermost; the address that it is given is after the
+// nop.
 extern "C" void CoroutineEnd();
 asm(R"(
   .text
@@ -53,6 +54,7 @@ SwitchStack:
   .type CoroutineEnd, @function
 CoroutineEnd:
   .cfi_startproc
+  .cfi_undefined %rip
   nop
   ud2
   .cfi_endproc
