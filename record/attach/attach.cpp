@@ -93,7 +93,7 @@ Error NoPermission(pid_t pid, const std::string& reason) {
 
 // Of its program, whatever it has mapped.
 bool Is32Bit(pid_t pid) {
-  auto program = OpenRegularFile(Format("/proc/{}/exe", pid));
+  auto program = OpenRegularFile(Format("/proc/{}/exe", LivingThread(static_cast<uint32_t>(pid))));
   std::array<unsigned char, EI_NIDENT> ident{};
   return program.ok() && ::read(program->fd.get(), ident.data(), ident.size()) == EI_NIDENT &&
          ident[EI_CLASS] == ELFCLASS32;
@@ -107,7 +107,7 @@ class Attacher {
       : target_(target.process ? target : Choose(target, target.pid)),
         ends_(ends),
         observe_(observe),
-        memory_(target.pid),
+        memory_(static_cast<pid_t>(LivingThread(static_cast<uint32_t>(target.pid)))),
         code_(target.pid) {}
 
   Result<Attached> Run();
@@ -125,7 +125,7 @@ class Attacher {
   Status SeizeError(const Error& error);
   Status NoThread() const;
   bool IsGone() const { return AllHaveEnded(target_.process->get()); }
-  bool HasEnded() const;  // its first thread has
+  bool HasEnded() const;  // its threads have, whatever keeps its number
   void NoteReason(const char* why) { ++reasons_[why]; }
   std::vector<std::byte> Area(uint64_t address) const;
   Status WaitForThread() const;
@@ -230,7 +230,7 @@ std::vector<std::byte> Attacher::Area(uint64_t address) const {
   set(area.dlerror, functions_.dlerror);
   std::strcpy(area.memfd_name, "libxpu_inject.so");
   std::strcpy(area.entry_name, wire::kAttachSymbol);
-  std::strcpy(area.path, "/proc/self/fd/");
+  std::strcpy(area.path, "/proc/thread-self/fd/");
   std::vector<std::byte> bytes(LibraryAt());
   std::memcpy(bytes.data(), &area, sizeof(area));
   std::copy(LoaderCode().begin(), LoaderCode().end(), bytes.begin() + kCodeAt);
@@ -362,7 +362,8 @@ std::optional<Status> Attacher::TryOnThisThread(const ThreadToBorrow& candidate)
 
 bool Attacher::HasEnded() const {
   if (IsGone()) return true;
-  auto status = ReadFile(Format("/proc/{}/status", target_.pid));
+  const uint32_t thread = LivingThread(static_cast<uint32_t>(target_.pid));
+  auto status = ReadFile(Format("/proc/{}/status", thread));
   return !status.ok() || StatusField(*status, "State").starts_with("Z");
 }
 
@@ -450,6 +451,12 @@ Result<UniqueFd> Attacher::TakeConnection() {
     return Gone();
   }
   UniqueFd ours(static_cast<int>(::syscall(SYS_pidfd_getfd, target_.process->get(), theirs, 0)));
+  if (!ours && errno == ESRCH) {  // its first thread has ended, and has no descriptors any more
+    constexpr unsigned kPidfdThread = O_EXCL;  // Linux 6.9
+    const UniqueFd thread(static_cast<int>(
+        ::syscall(SYS_pidfd_open, LivingThread(static_cast<uint32_t>(target_.pid)), kPidfdThread)));
+    ours.reset(static_cast<int>(::syscall(SYS_pidfd_getfd, thread.get(), theirs, 0)));
+  }
   // Once it has withdrawn, the library's descriptor may be another file's.
   if (ReadState() != wire::AttachState::kOffered) return Withdrawn();
   if (!ours) return SystemError("pidfd_getfd", errno, "attaching needs Linux 5.6");

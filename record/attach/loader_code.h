@@ -39,7 +39,7 @@ struct LoaderArea {
   uint64_t thread;  // for pthread_create
   char memfd_name[32];
   char entry_name[32];
-  char path[64];  // for "/proc/self/fd/N"
+  char path[64];  // for "/proc/thread-self/fd/N"
 };
 
 // The bytes, and where the function of the new thread begins in them.

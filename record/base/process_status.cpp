@@ -1,8 +1,12 @@
 #include "record/base/process_status.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <ctime>
+#include <filesystem>
 #include <string>
+#include <system_error>
 
 #include <poll.h>
 #include <unistd.h>
@@ -13,6 +17,22 @@
 #include "format/base/text.h"
 
 namespace xpu {
+
+uint32_t LivingThread(uint32_t pid) {
+  const auto has_ended = [](uint32_t tid) {
+    char text[1];
+    return ::readlink(Format("/proc/{}/root", tid).c_str(), text, sizeof(text)) < 0 &&
+           errno == ENOENT;
+  };
+  if (!has_ended(pid)) return pid;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator at(Format("/proc/{}/task", pid), failed), end;
+       !failed && at != end; at.increment(failed)) {
+    const auto tid = ParseNumber<uint32_t>(at->path().filename().native());
+    if (tid && !has_ended(*tid)) return *tid;
+  }
+  return pid;
+}
 
 std::string_view StatusField(std::string_view status, std::string_view name) {
   const std::string line = "\n" + std::string(name) + ":";

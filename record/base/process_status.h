@@ -12,6 +12,10 @@
 
 namespace xpu {
 
+// The process, or another of its threads if the first one has ended: from then on /proc/PID has no
+// memory, mappings, root, environment and namespaces, and system calls do not find its memory.
+uint32_t LivingThread(uint32_t pid);
+
 // The value without leading space; empty if the field is missing.
 std::string_view StatusField(std::string_view status, std::string_view name);
 

@@ -11,6 +11,7 @@
 
 #include "format/base/number.h"
 #include "format/base/text.h"
+#include "record/base/process_status.h"
 
 namespace xpu {
 namespace {
@@ -27,7 +28,7 @@ bool IsSameFile(uint32_t pid, uint32_t other_pid, int fd) {
 
 CudaFile CudaFileOf(uint32_t pid, uint32_t parent_pid) {
   std::error_code failed;
-  std::filesystem::directory_iterator at(Format("/proc/{}/fd", pid), failed);
+  std::filesystem::directory_iterator at(Format("/proc/{}/fd", LivingThread(pid)), failed);
   for (; !failed && at != std::filesystem::directory_iterator(); at.increment(failed)) {
     std::error_code closed;
     const std::string file = std::filesystem::read_symlink(at->path(), closed).string();

@@ -11,6 +11,7 @@
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/base/environment.h"
+#include "record/base/process_status.h"
 #include "record/process/rank.h"
 
 namespace xpu {
@@ -218,7 +219,7 @@ ContainerFinder::ContainerFinder()
 
 ContainerFinder::Answer ContainerFinder::Find(pid_t pid, std::optional<Container>& found) const {
   constexpr size_t kMostBytes = size_t{64} << 10;
-  const std::string process = std::to_string(pid);
+  const std::string process = std::to_string(LivingThread(static_cast<uint32_t>(pid)));
   Result<std::string> cgroup = ReadFile(Format("/proc/{}/cgroup", process), kMostBytes);
   if (!cgroup.ok()) return Answer::kNone;
   const std::string mount_namespace = MountNamespaceOf(process);

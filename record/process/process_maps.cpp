@@ -8,6 +8,7 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
+#include "record/base/process_status.h"
 
 namespace xpu {
 namespace {
@@ -88,7 +89,8 @@ std::vector<ProcessMapping> ParseProcessMaps(std::string_view text) {
 Result<std::vector<ProcessMapping>> ReadProcessMaps(uint32_t pid) {
   // Large enough for the kernel's default limit of 65530 mappings with paths of usual length.
   constexpr size_t kMaxBytes = size_t{64} << 20;
-  XPU_ASSIGN_OR_RETURN(const std::string text, ReadFile(Format("/proc/{}/maps", pid), kMaxBytes));
+  XPU_ASSIGN_OR_RETURN(const std::string text,
+                       ReadFile(Format("/proc/{}/maps", LivingThread(pid)), kMaxBytes));
   return ParseProcessMaps(text);
 }
 

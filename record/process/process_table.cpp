@@ -348,6 +348,8 @@ void ProcessTable::Exec(const Note& note) {
     begin.parent_tid = thread->parent_tid;
   }
   EraseThreads(process);
+  process.main_thread_ended = false;
+  process.exit_ns = 0;  // not 0 if another thread than the first one called exec
   AddThread(process, begin);
   process.exec_ns = note.time_ns;
   process.code.reset();
@@ -358,16 +360,21 @@ void ProcessTable::End(const Note& note) {
   const auto found = processes_.find(note.pid);
   if (found == processes_.end()) return;
   Process& process = found->second;
-  if (note.mapping.tid != note.pid) {
-    const auto ends = [&](const Thread& thread) { return thread.tid == note.mapping.tid; };
-    thread_count_ -= std::erase_if(process.threads, ends);
-    return;
-  }
   // From the previous process with this pid, or already known.
   if (note.time_ns < process.fork_ns || process.exit_ns != 0) return;
+  if (note.mapping.tid == note.pid) {
+    process.main_thread_ended = true;
+  } else {
+    const auto ends = [&](const Thread& thread) { return thread.tid == note.mapping.tid; };
+    thread_count_ -= std::erase_if(process.threads, ends);
+  }
+  const auto is_other = [&](const Thread& thread) { return thread.tid != note.pid; };
+  const bool goes_on =
+      std::ranges::any_of(process.threads, is_other) && LivingThread(note.pid) != note.pid;
+  if (!process.main_thread_ended || goes_on) return;
   // Of an ended thread only the name is needed.
   thread_count_ -= process.threads.size();
-  std::erase_if(process.threads, [&](const Thread& thread) { return thread.tid != note.pid; });
+  std::erase_if(process.threads, is_other);
   process.exit_ns = note.time_ns;
   exits_.push_back({note.pid, now_ns_});
 }

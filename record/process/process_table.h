@@ -125,8 +125,9 @@ class ProcessTable : public EventObserver, public LiveState {
     ProcessOwner owner;
     uint64_t fork_ns = 0;
     uint64_t exec_ns = 0;
-    uint64_t mapping_ns = 0;  // of the latest mapping
-    uint64_t exit_ns = 0;     // 0: it still runs
+    uint64_t mapping_ns = 0;         // of the latest mapping
+    uint64_t exit_ns = 0;            // 0: it still runs
+    bool main_thread_ended = false;  // others may go on
 
     // The name of its main thread; empty if unknown.
     std::string_view name(uint32_t pid) const;

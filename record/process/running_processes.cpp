@@ -53,12 +53,14 @@ Status CheckProcess(pid_t pid) {
   }
   if (pid == ::getpid()) return UsageError(Format("-p {}: is xpu-record itself", pid), {});
   const std::string_view state = StatusField(*status, "State");
-  if (state.starts_with('Z') || state.starts_with('X')) {
+  // Others may go on when the first one has ended.
+  const bool has_threads = LivingThread(static_cast<uint32_t>(pid)) != static_cast<uint32_t>(pid);
+  if (!has_threads && (state.starts_with('Z') || state.starts_with('X'))) {
     return UsageError(Format("-p {}: the process has already exited", pid),
                       "it is a zombie: its parent has not read its status yet");
   }
   // Kernel threads have no memory of their own, and this field is missing.
-  if (StatusField(*status, "VmSize").empty()) {
+  if (!has_threads && StatusField(*status, "VmSize").empty()) {
     return UsageError(Format("-p {}: is a kernel thread", pid), "-a records kernel threads too");
   }
   if (auto maps = ReadProcessMaps(static_cast<uint32_t>(pid)); !maps.ok()) {

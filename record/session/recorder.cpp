@@ -19,6 +19,7 @@
 #include "format/base/text.h"
 #include "record/base/clock.h"
 #include "record/base/environment.h"
+#include "record/base/process_status.h"
 #include "record/base/size_text.h"
 #include "record/checks/preflight.h"
 #include "record/kernel/bpf_support.h"
@@ -68,7 +69,8 @@ std::string CommandLineOf(const RecordOptions& options) {
   std::string lines;
   for (const pid_t pid : options.pids) {
     std::vector<std::string> words;
-    const auto text = ReadFile(Format("/proc/{}/cmdline", pid));
+    const auto text =
+        ReadFile(Format("/proc/{}/cmdline", LivingThread(static_cast<uint32_t>(pid))));
     for (std::string_view rest = text.ok() ? text.value() : std::string_view(); !rest.empty();) {
       const size_t end = std::min(rest.find('\0'), rest.size());
       words.emplace_back(rest.substr(0, end));

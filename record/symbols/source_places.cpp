@@ -55,7 +55,7 @@ std::string LinkText(const std::string& path) {
 }  // namespace
 
 std::shared_ptr<const SourcePlace> SourcePlaces::PlaceOf(uint32_t pid) {
-  const std::string process = Format("/proc/{}/", pid);
+  const std::string process = Format("/proc/{}/", LivingThread(pid));
   auto place = std::make_shared<SourcePlace>();
   place->root.reset(::open((process + "root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   struct stat root {};

@@ -17,6 +17,7 @@
 //   fork  vfork  spawn  thread-exec  traced
 //                    the steps after it in another process: a fork; a new image by vfork, by
 //                    posix_spawn, by exec on a second thread; under a debugger. Its status is ours
+//   thread           the steps after it on a second thread; the first one has ended
 //   status=N  abort  _exit=N
 #include "tests/system/odd_program.h"
 
@@ -200,6 +201,19 @@ constexpr char kSelf[] = "/proc/self/exe";
   Fail("the thread came back");
 }
 
+void Do(std::string_view step, char** rest);
+
+[[noreturn]] void ContinueOnThread(char** rest) {
+  pthread_t thread;
+  const auto run = [](void* argument) -> void* {
+    usleep(100'000);
+    for (char** step = static_cast<char**>(argument); *step != nullptr; ++step) Do(*step, step + 1);
+    std::exit(0);
+  };
+  Check(pthread_create(&thread, nullptr, run, rest) == 0, "pthread_create");
+  pthread_exit(nullptr);
+}
+
 // Runs the rest itself in a child that this process traces as a debugger does: every signal and
 // every exec stops it, and it goes on with what it got.
 void ForkTraced() {
@@ -274,6 +288,8 @@ bool StartAnother(std::string_view step, char** rest) {
     VforkAndExec(rest);
   } else if (step == "spawn") {
     Spawn(rest);
+  } else if (step == "thread") {
+    ContinueOnThread(rest);
   } else if (step == "thread-exec") {
     ExecOnThread(rest);
   } else {

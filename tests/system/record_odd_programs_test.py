@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 
+from control_testing import Fifos, finish, start
 from odd_programs import odd, require_root, view
 from simulated_gpu import keys, simulated
 from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, find, main, recorder,
@@ -250,6 +251,23 @@ def test_ways_to_start_another():
         run_both(odd("launch=20", "thread-exec", "launch=30"), work=work)
         expect("kernels and losses", kernels_told(work), 50)
         check(work, "vfork", "spawn", "traced", "thread-exec", "launch=7", "status=9", kernels=7)
+
+
+def test_first_thread_has_ended():
+    """The process goes on without it: started, and attached to."""
+    require_recording()
+    with Workspace() as work:
+        check(work, "thread", "launch=10", kernels=10)
+    with Workspace() as work, Fifos(work) as fifos:
+        program = subprocess.Popen(odd("thread", "launch=5", "view", "wait", "launch=7"),
+                                   env=simulated(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   cwd=work.path)
+        program.stdout.readline()
+        recording = start(work, "-p", str(program.pid), fifos.option, env=simulated())
+        fifos.ask("ping")  # it records
+        program.communicate(timeout=PATIENCE_S)
+        finish(recording)
+        check_capture(work, "attached to", 7)
 
 
 def test_namespaces():

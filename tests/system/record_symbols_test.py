@@ -171,5 +171,44 @@ def test_code_that_the_program_made():
         expect("without a name", counts.get("[anon]", 0) > 0.7 * total, True)
 
 
+def moved_code(*options):
+    return [workload("moved_code"), *options]
+
+
+def expect_moved_program(work, what, cut=0.02):
+    """All frames of tests/workloads/moved_code.cpp, and their shares."""
+    stacks = samples_of(work)
+    counts, total = frames(stacks)
+    expect(f"{what}: there are samples", total > 100, True)
+    inside = sum(n for stack, n in stacks.items() if "ThreeParts" in stack and "Burn" in stack)
+    expect(f"{what}: share ({counts})", 0.65 < inside / total < 0.85, True)
+    for frame in ("[anon]", "[unknown]"):
+        expect(f"{what}: {frame} ({counts})", counts.get(frame, 0) <= cut * total, True)
+    ledger = work.capture().ledger()
+    expect(f"{what}: cut stacks ({ledger})", ledger.get("stack_no_rule", 0) <= cut * total, True)
+    return counts, total
+
+
+def running(work, *options):
+    """A program of which the change has been made, and what is recorded of it from then on."""
+    program = subprocess.Popen(moved_code(*options, "--ms", "60000"), stdout=subprocess.PIPE,
+                               text=True)
+    program.stdout.readline()
+    result = work.record("--cpu-only", "-F", "997", "-p", str(program.pid), "-d", "1")
+    program.kill()
+    program.wait()
+    expect(f"status ({result.stderr})", result.returncode, 0)
+
+
+def test_a_process_whose_first_thread_has_ended():
+    require_recording()
+    with Workspace() as work:
+        record(work, *moved_code("--how", "thread", "--ms", "500"))
+        expect_moved_program(work, "started")
+    with Workspace() as work:
+        running(work, "--how", "thread")
+        expect_moved_program(work, "running")
+
+
 if __name__ == "__main__":
     main(globals())

@@ -1,6 +1,10 @@
 #include "record/process/process_table.h"
 
+#include <csignal>
+#include <thread>
+
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -233,6 +237,30 @@ TEST_F(ProcessTableTest, AProcessEndsAWhileAfterItsFirstThread) {
   EXPECT_EQ(table_.Find(child.pid()), nullptr);
 }
 
+TEST_F(ProcessTableTest, AProcessGoesOnWithoutItsFirstThread) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::thread([] { ::pause(); }).detach();
+    ::syscall(SYS_exit, 0);  // of this thread alone
+  }
+  const auto pid = static_cast<uint32_t>(child);
+  for (int i = 0; i < 10000 && LivingThread(pid) == pid; ++i) ::usleep(1000);
+  const uint32_t thread = LivingThread(pid);
+  Fork(1, 7, pid);
+  Event(ProcessEventKind::kFork, 2, pid, thread, pid, pid);
+  Map(2, pid, 0x1000, 0x1000, 0, "/a");
+  Exit(3, pid);
+  table_.EndRound(4);
+  EXPECT_EQ(table_.Find(pid)->exit_ns, 0u);
+  EXPECT_EQ(Live().size(), 3u) << "two threads and a mapping";
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  Event(ProcessEventKind::kExit, 5, pid, thread);
+  table_.EndRound(6);
+  EXPECT_EQ(table_.Find(pid)->exit_ns, 5u);
+  EXPECT_EQ(Live(), Lines{});
+}
+
 TEST_F(ProcessTableTest, AReusedPidIsAnotherProcess) {
   Log log(table_);
   Fork(1, 7, 8);
@@ -336,6 +364,7 @@ TEST_F(ProcessTableTest, ForkCopiesAndExecForgets) {
   EXPECT_EQ(Live(),
             (Lines{"1: 10/10 of 1/1 sh", "2: 10 1000+1000@0 /bin/sh id", "3: 20/20 of 10/10 sh",
                    "4: 20/21 of 20/20 sh", "3: 20 1000+1000@0 /bin/sh id"}));
+  Exit(5, 20);  // the kernel ends the first thread when another one calls exec
   Event(ProcessEventKind::kExec, 5, 20, 21, 0, 0, "app");
   Map(6, 20, 0x4000, 0x1000, 0, "/bin/app", "id2");
   EXPECT_EQ(Live(), (Lines{"1: 10/10 of 1/1 sh", "2: 10 1000+1000@0 /bin/sh id",
