@@ -181,6 +181,9 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kOldCupti, "old_cupti", Severity::kNote,
      "{process|processes} with a libcupti that lacks what newer ones have",
      "A newer one that the driver allows can be chosen with --cupti-lib."},
+    {LossKind::kGeneratedCodeOutdated, "generated_code_outdated", Severity::kNote,
+     "{name|names} of generated code not used: an earlier program wrote the file",
+     "A perf map that is older than the program does not describe its code."},
 }};
 
 }  // namespace

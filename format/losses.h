@@ -77,6 +77,7 @@ enum class LossKind : uint8_t {
   kSourcesNotStored,
   kGpuClocksRefused,
   kOldCupti,
+  kGeneratedCodeOutdated,
   kCount,
 };
 

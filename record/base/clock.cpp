@@ -17,5 +17,6 @@ uint64_t ClockNs(clockid_t clock) {
 
 uint64_t MonotonicNs() { return ClockNs(CLOCK_MONOTONIC) - MonotonicOffsetNs(); }
 uint64_t RealtimeNs() { return ClockNs(CLOCK_REALTIME); }
+uint64_t UnixNsOf(uint64_t monotonic_ns) { return RealtimeNs() - (MonotonicNs() - monotonic_ns); }
 
 }  // namespace xpu

@@ -15,6 +15,7 @@
 #include "format/base/number.h"
 #include "format/base/split.h"
 #include "format/base/text.h"
+#include "record/base/clock.h"
 
 namespace xpu {
 
@@ -68,6 +69,33 @@ uint64_t StatusBits(std::string_view status, std::string_view name) {
   return bits;
 }
 
+ProcessStat ParseProcessStat(std::string_view text) {
+  // pid (name) state parent ...: the name may contain anything.
+  constexpr int kParent = 2;
+  constexpr int kStart = 20;
+  ProcessStat stat;
+  const size_t behind_name = text.rfind(')');
+  if (behind_name == std::string_view::npos) return stat;
+  text.remove_prefix(behind_name + 1);
+  for (int field = 1; field <= kStart && !text.empty(); ++field) {
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(word.size());
+    if (field == kParent) std::from_chars(word.data(), word.data() + word.size(), stat.parent_pid);
+    if (field == kStart) std::from_chars(word.data(), word.data() + word.size(), stat.start_ticks);
+  }
+  return stat;
+}
+
+uint64_t AgeNs(uint64_t ticks) {
+  timespec since_boot{};
+  ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
+  const uint64_t boot_ns = static_cast<uint64_t>(since_boot.tv_sec) * 1'000'000'000 +
+                           static_cast<uint64_t>(since_boot.tv_nsec);
+  const auto per_second = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
+  return boot_ns - std::min(boot_ns, ticks * (1'000'000'000 / per_second));
+}
+
 ProcessOwner ParseOwner(std::string_view status) {
   ProcessOwner owner;
   constexpr size_t kEffective = 1;  // real, effective, saved, file system
@@ -83,7 +111,11 @@ ProcessOwner ParseOwner(std::string_view status) {
 std::optional<ProcessOwner> OwnerOf(uint32_t pid) {
   auto status = ReadFile(Format("/proc/{}/status", pid));
   if (!status.ok()) return std::nullopt;
-  return ParseOwner(*status);
+  ProcessOwner owner = ParseOwner(*status);
+  if (auto stat = ReadFile(Format("/proc/{}/stat", pid)); stat.ok()) {
+    owner.began_unix_ns = RealtimeNs() - AgeNs(ParseProcessStat(*stat).start_ticks);
+  }
+  return owner;
 }
 
 bool AllHaveEnded(int pidfd, int timeout_ms) {

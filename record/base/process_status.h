@@ -34,12 +34,23 @@ bool IsRunnable(pid_t pid);
 // Whether all threads of a pidfd's process have ended. Waits for that, if it is asked to.
 bool AllHaveEnded(int pidfd, int timeout_ms = 0);
 
+// Fields of /proc/PID/stat.
+struct ProcessStat {
+  uint32_t parent_pid = 0;
+  uint64_t start_ticks = 0;  // since boot, 10 ms each (_SC_CLK_TCK)
+};
+// Returns {} if the text is invalid.
+ProcessStat ParseProcessStat(std::string_view text);
+// How long ago that was. Ticks also count while the machine sleeps.
+uint64_t AgeNs(uint64_t ticks);
+
 struct ProcessOwner {
-  std::optional<uid_t> user;  // effective user; nullopt: the process has ended
-  uint32_t own_pid = 0;       // its pid in its innermost pid namespace; 0: not known
+  std::optional<uid_t> user;   // effective user; nullopt: the process has ended
+  uint32_t own_pid = 0;        // its pid in its innermost pid namespace; 0: not known
+  uint64_t began_unix_ns = 0;  // when its program began, CLOCK_REALTIME; 0: not known
 };
 
-// nullopt if the process does not exist any more.
+// nullopt if the process does not exist any more. Its program is taken to have begun with it.
 std::optional<ProcessOwner> OwnerOf(uint32_t pid);
 // Parses the text of /proc/PID/status.
 ProcessOwner ParseOwner(std::string_view status);

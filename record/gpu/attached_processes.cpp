@@ -6,10 +6,10 @@
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/base/clock.h"
+#include "record/base/process_status.h"
 #include "record/gpu/cuda_file.h"
 #include "record/gpu/injection_reach.h"
 #include "record/process/process_maps.h"
-#include "record/process/process_tracker.h"
 
 namespace xpu {
 namespace {

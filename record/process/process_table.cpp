@@ -305,7 +305,10 @@ void ProcessTable::Fork(const Note& note) {
   Process& child = processes_[note.pid];
   child.fork_ns = note.time_ns;
   child.parent_pid = note.parent_pid;
-  if (child.exec_ns == 0) AddThread(child, begin);
+  if (child.exec_ns == 0) {
+    child.owner.began_unix_ns = UnixNsOf(note.time_ns);
+    AddThread(child, begin);
+  }
   if (const auto parent = processes_.find(note.parent_pid); parent != processes_.end()) {
     Inherit(child, parent->second);
   }
@@ -352,6 +355,7 @@ void ProcessTable::Exec(const Note& note) {
   process.exit_ns = 0;  // not 0 if another thread than the first one called exec
   AddThread(process, begin);
   process.exec_ns = note.time_ns;
+  process.owner.began_unix_ns = UnixNsOf(note.time_ns);
   process.code.reset();
   for (ProcessListener* listener : listeners_) listener->OnExec(note.pid);
 }
@@ -429,8 +433,12 @@ void ProcessTable::Remember(Process& process, const Note& note) {
 }
 
 void ProcessTable::UpdateOwner(uint32_t pid) {
-  const auto owner = OwnerOf(pid);
-  if (owner) processes_[pid].owner = *owner;
+  auto owner = OwnerOf(pid);
+  if (!owner) return;
+  ProcessOwner& known = processes_[pid].owner;
+  // The kernel's records are exact, and also say when it ran another program.
+  if (known.began_unix_ns != 0) owner->began_unix_ns = known.began_unix_ns;
+  known = *owner;
 }
 
 // ---- questions ----------------------------------------------------------------------------------

@@ -1,10 +1,6 @@
 #include "record/process/process_tracker.h"
 
 #include <algorithm>
-#include <charconv>
-#include <ctime>
-
-#include <unistd.h>
 
 #include "format/base/file.h"
 #include "format/base/text.h"
@@ -14,16 +10,9 @@
 namespace xpu {
 namespace {
 
-// Converts ticks since boot, which also count while the machine sleeps, to CLOCK_MONOTONIC.
 uint64_t MonotonicOfTicks(uint64_t ticks) {
-  timespec since_boot{};
-  ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
-  const uint64_t boot_ns = static_cast<uint64_t>(since_boot.tv_sec) * 1'000'000'000 +
-                           static_cast<uint64_t>(since_boot.tv_nsec);
   const uint64_t now_ns = MonotonicNs();
-  const auto per_second = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
-  const uint64_t age_ns = boot_ns - std::min(boot_ns, ticks * (1'000'000'000 / per_second));
-  return now_ns - std::min(now_ns, age_ns);
+  return now_ns - std::min(now_ns, AgeNs(ticks));
 }
 
 ProcessEvent EventOf(ProcessEventKind kind, uint32_t pid, uint64_t time_ns) {
@@ -35,24 +24,6 @@ ProcessEvent EventOf(ProcessEventKind kind, uint32_t pid, uint64_t time_ns) {
 }
 
 }  // namespace
-
-ProcessStat ParseProcessStat(std::string_view text) {
-  // pid (name) state parent ...: the name may contain anything.
-  constexpr int kParent = 2;
-  constexpr int kStart = 20;
-  ProcessStat stat;
-  const size_t behind_name = text.rfind(')');
-  if (behind_name == std::string_view::npos) return stat;
-  text.remove_prefix(behind_name + 1);
-  for (int field = 1; field <= kStart && !text.empty(); ++field) {
-    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-    const std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(word.size());
-    if (field == kParent) std::from_chars(word.data(), word.data() + word.size(), stat.parent_pid);
-    if (field == kStart) std::from_chars(word.data(), word.data() + word.size(), stat.start_ticks);
-  }
-  return stat;
-}
 
 void ProcessTracker::Start(uint32_t pid, const std::string& name, EventSink& sink) {
   auto text = ReadFile(Format("/proc/{}/stat", pid));

@@ -10,14 +10,6 @@
 
 namespace xpu {
 
-// Fields of /proc/PID/stat.
-struct ProcessStat {
-  uint32_t parent_pid = 0;
-  uint64_t start_ticks = 0;  // since boot, 10 ms each (_SC_CLK_TCK)
-};
-// Returns {} if the text is invalid.
-ProcessStat ParseProcessStat(std::string_view text);
-
 class ProcessTracker {
  public:
   // `processes` observes the sink that events are written to, and outlives this object.

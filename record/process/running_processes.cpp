@@ -16,7 +16,6 @@
 #include "record/kernel/capabilities.h"
 #include "record/process/mapped_file.h"
 #include "record/process/process_maps.h"
-#include "record/process/process_tracker.h"
 #include "record/process/unwind_file.h"
 
 namespace xpu {

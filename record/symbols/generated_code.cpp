@@ -33,6 +33,7 @@ enum class Holes {
 struct FileText {
   std::string text;
   bool is_cut = false;
+  bool is_outdated = false;  // written before the program began
 };
 
 // Appends the file's data from `at` to `end`. Returns false if the budget is exhausted.
@@ -83,7 +84,14 @@ FileText ReadBounded(const std::string& path, const ProcessOwner& owner, Holes h
                      ReadBudget& budget) {
   auto file = OpenTargetFile(path, O_NOFOLLOW);
   if (!file.ok() || !MayDescribe(owner, file->info.st_uid)) return {};
-  return ReadData(file->fd.get(), file->info.st_size, holes, budget);
+  FileText text = ReadData(file->fd.get(), file->info.st_size, holes, budget);
+  // File times may be 10 ms too early, and some file systems store whole seconds.
+  const timespec& written = file->info.st_mtim;
+  const uint64_t tolerance_ns = written.tv_nsec == 0 ? 1'000'000'000 : 20'000'000;
+  text.is_outdated = static_cast<uint64_t>(written.tv_sec) * 1'000'000'000 +
+                         static_cast<uint64_t>(written.tv_nsec) + tolerance_ns <
+                     owner.began_unix_ns;
+  return text;
 }
 
 bool TakeHex(std::string_view& text, uint64_t& value) {
@@ -205,14 +213,17 @@ FileText ReadFirst(const std::vector<std::string>& paths, const ProcessOwner& ow
   return {};
 }
 
-std::string PerfMapOf(uint32_t pid) { return Format("/tmp/perf-{}.map", pid); }
+// As the process names it.
+std::string PerfMapOf(const HitCode& hit) {
+  return Format("/tmp/perf-{}.map", hit.owner.own_pid == 0 ? hit.pid : hit.owner.own_pid);
+}
 
-FileText ReadPerfMap(uint32_t pid, const ProcessOwner& owner, ReadBudget& budget) {
-  const uint32_t own_pid = owner.own_pid == 0 ? pid : owner.own_pid;
-  std::vector<std::string> paths = {Format("/proc/{}/root", pid) + PerfMapOf(own_pid)};
+FileText ReadPerfMap(const HitCode& hit, ReadBudget& budget) {
+  const std::string map = PerfMapOf(hit);
+  std::vector<std::string> paths = {Format("/proc/{}/root", LivingThread(hit.pid)) + map};
   // A process in another pid namespace also has another /tmp.
-  if (own_pid == pid) paths.push_back(PerfMapOf(pid));
-  return ReadFirst(paths, owner, Holes::kSkip, budget);
+  if (hit.owner.own_pid == 0 || hit.owner.own_pid == hit.pid) paths.push_back(map);
+  return ReadFirst(paths, hit.owner, Holes::kSkip, budget);
 }
 
 FileText ReadJitDump(const HitCode& hit, ReadBudget& budget) {
@@ -221,14 +232,17 @@ FileText ReadJitDump(const HitCode& hit, ReadBudget& budget) {
 }
 
 // The code that the files of a process describe. `cut`: the number of files not read to the end.
-std::vector<GeneratedCode> ReadCode(const HitCode& hit, ReadBudget& budget, uint64_t& cut) {
+// `outdated`: the number of names in a map that an earlier program left.
+std::vector<GeneratedCode> ReadCode(const HitCode& hit, ReadBudget& budget, uint64_t& cut,
+                                    uint64_t& outdated) {
   std::vector<GeneratedCode> code;
   {
-    const FileText map = ReadPerfMap(hit.pid, hit.owner, budget);
+    const FileText map = ReadPerfMap(hit, budget);
     cut += map.is_cut ? 1 : 0;
     // In a truncated text the last line may contain half a name.
     const size_t whole = map.is_cut ? map.text.rfind('\n') + 1 : map.text.size();
     code = ParsePerfMap(std::string_view(map.text).substr(0, whole), hit.addresses);
+    if (map.is_outdated) outdated = std::exchange(code, {}).size();
   }
   cut += code.size() >= kMaxGeneratedCode ? 1 : 0;
   if (hit.dump_path.empty()) return code;
@@ -278,8 +292,8 @@ void WriteGeneratedSymbols(const std::vector<HitCode>& hits, uint64_t max_bytes,
   ReadBudget budget;
   uint64_t left = max_bytes;
   for (const HitCode& hit : hits) {
-    uint64_t cut = 0;
-    const std::vector<GeneratedCode> code = ReadCode(hit, budget, cut);
+    uint64_t cut = 0, outdated = 0;
+    const std::vector<GeneratedCode> code = ReadCode(hit, budget, cut, outdated);
     for (const GeneratedCode& one : code) {
       const uint64_t bytes = kSymbolBytes + one.name.size();
       if (bytes > left) {
@@ -296,6 +310,7 @@ void WriteGeneratedSymbols(const std::vector<HitCode>& hits, uint64_t max_bytes,
       sink.Write(symbol);
     }
     if (cut != 0) sink.losses().Add(LossKind::kGeneratedCodeCut, cut, hit.pid);
+    sink.losses().Add(LossKind::kGeneratedCodeOutdated, outdated, hit.pid, {}, PerfMapOf(hit));
   }
 }
 

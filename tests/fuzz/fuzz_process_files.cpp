@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "format/base/check.h"
+#include "record/base/process_status.h"
 #include "record/kernel/perf_records.h"
 #include "record/process/loader.h"
 #include "record/process/process_maps.h"
-#include "record/process/process_tracker.h"
 #include "record/symbols/generated_code.h"
 
 namespace {

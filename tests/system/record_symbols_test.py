@@ -171,6 +171,58 @@ def test_code_that_the_program_made():
         expect("without a name", counts.get("[anon]", 0) > 0.7 * total, True)
 
 
+# Of all addresses, so that any code without a name gets this one.
+WRONG_MAP = "1000 7ffffffff000 WrongName"
+
+
+def outdated(work):
+    """The names that were not used, and their files."""
+    capture = work.capture()
+    return capture.losses(), capture.details("generated_code_outdated")
+
+
+def test_perf_maps_of_earlier_programs():
+    require_recording()
+    program = f"exec {workload('generated_code')} --say nothing --ms 300"
+    write = f"echo {WRONG_MAP} > /tmp/perf-$$.map; trap 'rm /tmp/perf-$$.map' EXIT; echo $$"
+    for before in ("touch -d '1 day ago' /tmp/perf-$$.map", "sleep 0.1"):
+        with Workspace() as work:
+            result = record(work, "sh", "-c", f"{write}; {before}; {program}")
+            path = f"/tmp/perf-{result.stdout.split()[0]}.map"
+            os.unlink(path)
+            counts, total = frames(samples_of(work))
+            expect(f"{before}: names ({counts})", "WrongName" in counts, False)
+            expect(f"{before}: nameless ({counts})", counts["[anon]"] > 0.7 * total, True)
+            expect(before, outdated(work), ({"generated_code_outdated": 1}, [path]))
+    with Workspace() as work:
+        result = record(work, "sh", "-c", f"(sleep 0.1; {write}; trap - EXIT) & {program}")
+        os.unlink(f"/tmp/perf-{result.stdout.split()[0]}.map")
+        counts, total = frames(samples_of(work))
+        expect(f"its own ({counts})", counts.get("WrongName", 0) > 0.7 * total, True)
+        expect("its own", outdated(work), ({}, []))
+
+
+def test_perf_maps_of_running_processes():
+    """Only their start is known."""
+    require_recording()
+    for age, is_used in (("1 day ago", False), ("now", True)):
+        with Workspace() as work:
+            program = subprocess.Popen([workload("generated_code"), "--say", "nothing", "--ms",
+                                        "60000"])
+            path = f"/tmp/perf-{program.pid}.map"
+            with open(path, "w") as file:
+                file.write(WRONG_MAP + "\n")
+            subprocess.run(["touch", "-d", age, path], check=True)
+            record(work, "-p", str(program.pid), "-d", "0.5")
+            program.kill()
+            program.wait()
+            os.unlink(path)
+            counts, total = frames(samples_of(work))
+            expect(f"{age} ({counts})", counts.get("WrongName", 0) > 0.7 * total, is_used)
+            losses = {} if is_used else {"generated_code_outdated": 1}
+            expect(age, outdated(work), (losses, [] if is_used else [path]))
+
+
 def moved_code(*options):
     return [workload("moved_code"), *options]
 

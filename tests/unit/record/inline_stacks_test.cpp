@@ -9,9 +9,9 @@
 
 #include "bpf/events.h"
 #include "cupti_inject/wire_stacks.h"
+#include "record/base/process_status.h"
 #include "record/gpu/code_ranges.h"
 #include "record/gpu/stack_copies.h"
-#include "record/process/process_tracker.h"
 
 namespace xpu {
 namespace {
