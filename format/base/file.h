@@ -31,6 +31,12 @@ inline bool IsFilePath(std::string_view path) {
   return path.starts_with('/') && !path.starts_with("//");
 }
 
+// True for memory that looks like a file, such as "/memfd:doublemapper (deleted)" and "/dev/zero
+// (deleted)", and for files without a name: just-in-time compilers map their code from such.
+inline bool MayBeGeneratedCode(std::string_view path) {
+  return path.ends_with(" (deleted)") || path.starts_with("/dev/");
+}
+
 // The bytes [begin, end) of a file.
 struct ByteRange {
   size_t begin = 0;

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/base/file.h"
 #include "format/events.h"
 #include "format/live_state.h"
 #include "record/base/process_status.h"
@@ -103,6 +104,10 @@ class ProcessTable : public EventObserver, public LiveState {
     std::string build_id;  // raw bytes; empty: unknown
     FileIdentity identity;
     bool holds_code = false;  // a file or the vdso, not anonymous memory
+    // An ELF file has a build-id, nearly always.
+    bool may_be_generated() const {
+      return !holds_code || (build_id.empty() && MayBeGeneratedCode(path));
+    }
   };
 
   struct Thread {

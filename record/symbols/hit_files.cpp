@@ -94,13 +94,15 @@ void HitFiles::ObserveStack(uint32_t pid, StackId stack, const NodeOf& node_of) 
 void HitFiles::MatchPast(const ProcessTable::Process& process,
                          const std::vector<uint64_t>& addresses, std::vector<bool>& in_file) {
   ProcessTable::ForEachPastMapping(process, [&](const PastMapping& past) {
+    // Both are stored then, its symbols and what its compiler says.
+    const bool is_certain = !processes_.file(past.file).may_be_generated();
     auto at = std::lower_bound(addresses.begin(), addresses.end(), past.start);
     for (; at != addresses.end() && *at < past.end; ++at) {
       if (offsets_ < kMaxAllOffsets &&
           FileOf(past.file).offsets.insert(*at - past.start + past.file_offset).second) {
         ++offsets_;
       }
-      in_file[static_cast<size_t>(at - addresses.begin())] = true;
+      if (is_certain) in_file[static_cast<size_t>(at - addresses.begin())] = true;
     }
   });
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/base/file.h"
 #include "format/base/text.h"
 #include "format/slice_parts.h"
 #include "record/base/background_threads.h"
@@ -99,7 +100,8 @@ void WriteSymbols(const OccurringCode& code, SymbolDetail detail, const SymbolLi
     } else if (slices[i].ok()) {
       left -= slices[i]->bytes.size();
       WriteSlice(files[i], detail, slices[i]->bytes, sink);
-    } else if (!IsNoElfFile(slices[i].error())) {
+    } else if (!IsNoElfFile(slices[i].error()) &&
+               !(files[i].build_id.empty() && MayBeGeneratedCode(files[i].path))) {
       sink.losses().Add(LossKind::kSymbolsNotStored, 1, 0, {}, slices[i].error().message);
     }
     if (slices[i].ok() && !slices[i]->lines_failure.empty()) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "format/base/check.h"
+#include "format/base/file.h"
 #include "format/base/handle.h"
 #include "format/base/text.h"
 #include "record/base/background_threads.h"
@@ -343,7 +344,10 @@ void UnwindTables::Impl::Publish(Id id, TableBytes bytes, std::vector<ElfSegment
 void UnwindTables::Impl::Fail(Id id, Trouble trouble, const Error& error, const std::string& path) {
   Entry& failed = entry(id);
   failed.unreachable = trouble == Trouble::kUnreachable;
-  if (trouble != Trouble::kNotCode) ReportFailure(failed, path, ReasonOf(error, path));
+  const bool may_be_generated = failed.file.build_id.empty() && MayBeGeneratedCode(path);
+  if (trouble != Trouble::kNotCode && !may_be_generated) {
+    ReportFailure(failed, path, ReasonOf(error, path));
+  }
   Finish(id, State::kFailed);
 }
 

@@ -207,10 +207,11 @@ std::optional<StackResolver::InFile> StackResolver::FileOf(const Mapping* mappin
   if (mapping == nullptr) return std::nullopt;
   const std::string_view path = model_.Text(mapping->path);
   const std::string_view build_id = model_.Text(mapping->build_id);
-  // The vdso has a slice where the recorder made one.
+  const bool is_file = IsFilePath(path) && !(build_id.empty() && MayBeGeneratedCode(path));
   if (!IsFilePath(path) && !path.starts_with('[')) return std::nullopt;
   const ModuleId module = symbolizer_.Module(path, build_id);
-  if (!IsFilePath(path) && symbolizer_[module].slice.empty()) return std::nullopt;
+  // The vdso and ELF files in memory have a slice if the recorder made one.
+  if (!is_file && symbolizer_[module].slice.empty()) return std::nullopt;
   return InFile{module, address - mapping->start_address + mapping->file_offset};
 }
 

@@ -145,8 +145,9 @@ def test_full_slices_have_lines_and_inlined_functions():
         expect("lines of the program's own code", own(), here)
 
 
-def generated(work, way):
-    result = record(work, workload("generated_code"), "--say", way, "--ms", "150")
+def generated(work, way, memory="anonymous"):
+    result = record(work, workload("generated_code"), "--say", way, "--memory", memory, "--ms",
+                    "150")
     pid = json.loads(result.stdout)["pid"]
     for path in (f"/tmp/perf-{pid}.map", work.file(f"jit-{pid}.dump")):
         if os.path.exists(path):
@@ -169,6 +170,39 @@ def test_code_that_the_program_made():
     with Workspace() as work:
         counts, total = generated(work, "nothing")
         expect("without a name", counts.get("[anon]", 0) > 0.7 * total, True)
+
+
+def test_generated_code_in_memory_that_looks_like_a_file():
+    """As PHP and .NET have it."""
+    require_recording()
+    for memory in ("memfd", "shared"):
+        with Workspace() as work:
+            counts, total = generated(work, "map", memory)
+            expect(f"{memory} by map ({counts})", counts.get("JitFirst", 0) > 0.7 * total, True)
+            capture = work.capture()
+            expect("losses", capture.losses(), {})
+            expect("tables", capture.ledger().get("unwind_table_failed", 0), 0)
+            expect_in("report", "CPU samples", summary := report(work.file("capture.xpu")))
+            expect("files that are missing", "file_missing" in summary, False)
+        with Workspace() as work:
+            counts, total = generated(work, "dump", memory)
+            expect(f"{memory} by dump ({counts})", counts.get("JitMoved", 0) > 0.2 * total, True)
+        with Workspace() as work:
+            counts, total = generated(work, "nothing", memory)
+            expect(f"{memory} ({counts})", counts.get("[anon]", 0) > 0.7 * total, True)
+
+
+def test_elf_file_in_memory_keeps_its_names():
+    require_recording()
+    with Workspace() as work:
+        script = ("import os, sys; fd = os.memfd_create('program');"
+                  "os.write(fd, open(sys.argv[1], 'rb').read());"
+                  "os.execv(f'/proc/self/fd/{fd}', ['program', '--seconds', '0.3'])")
+        program = own_copy(work, "cpu_hot")
+        subprocess.run(["objcopy", "--remove-section=.note.gnu.build-id", program], check=True)
+        record(work, "python3", "-c", script, program)
+        counts, total = frames(samples_of(work))
+        expect(f"named ({counts})", counts.get("RunHotLoop", 0) > 0.7 * total, True)
 
 
 # Of all addresses, so that any code without a name gets this one.

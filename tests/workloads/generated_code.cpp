@@ -2,6 +2,8 @@
 //   --say map    in /tmp/perf-PID.map
 //   --say dump   in a jitdump file in the working directory
 //   --say nothing
+//   --memory anonymous, memfd, shared (as /dev/zero)
+//                where the code is
 //   --ms M       CPU time in each of three functions
 // Functions, in turn: JitOuter calls JitFirst; then JitFirst's place is given to JitSecond (with a
 // dump only, which has times); then JitMoved, made at another place and moved.
@@ -91,6 +93,21 @@ class Teller {
   std::FILE* dump_ = nullptr;
 };
 
+char* MapPages(const std::string& memory, size_t bytes) {
+  int flags = memory == "anonymous" ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED | MAP_ANONYMOUS;
+  int fd = -1;
+  if (memory == "memfd") {
+    flags = MAP_SHARED;
+    fd = memfd_create("doublemapper", MFD_CLOEXEC);
+    if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) return nullptr;
+  }
+  void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE | PROT_EXEC, flags, fd, 0);
+  if (pages == MAP_FAILED) return nullptr;
+  // As PHP does: the mapping is another one by the time that anybody looks for its file.
+  mprotect(static_cast<char*>(pages) + bytes - kPage, kPage, PROT_READ);
+  return static_cast<char*>(pages);
+}
+
 }  // namespace
 
 XPU_FRAME void RunGenerated(char* outer, char* leaf, uint64_t milliseconds) {
@@ -103,9 +120,9 @@ XPU_FRAME void RunGenerated(char* outer, char* leaf, uint64_t milliseconds) {
 int main(int argc, char** argv) {
   const uint64_t ms = workload::OptionNumber(argc, argv, "--ms", 100);
   const std::string way = workload::OptionString(argc, argv, "--say", "map");
-  auto* pages = static_cast<char*>(mmap(nullptr, 4 * kPage, PROT_READ | PROT_WRITE | PROT_EXEC,
-                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  if (pages == MAP_FAILED) return 1;
+  const std::string memory = workload::OptionString(argc, argv, "--memory", "anonymous");
+  char* const pages = MapPages(memory, 5 * kPage);
+  if (pages == nullptr) return 1;
   char* const outer = pages;
   char* const first = pages + kPage;
   char* const moved = pages + 3 * kPage;
