@@ -78,6 +78,7 @@ enum class LossKind : uint8_t {
   kGpuClocksRefused,
   kOldCupti,
   kGeneratedCodeOutdated,
+  kMovedCodeUnknown,
   kCount,
 };
 

@@ -408,11 +408,26 @@ void ProcessTable::Map(const Note& note) {
   if (for_symbols_) Remember(process, note);
   if (note.mapping.end <= note.start) return;
   if (note.time_ns >= process.exec_ns) {  // otherwise it belongs to the previous address space
+    if (process.code) ReportReplaced(note, *process.code);
     const bool has_room = mapping_count_ < kMaxMappings;
     if (!has_room || !Own(process.code).Add(note.start, note.mapping)) ++mappings_refused_;
   }
   for (ProcessListener* listener : listeners_) {
     listener->OnMapping(note.pid, note.start, note.mapping);
+  }
+}
+
+void ProcessTable::ReportReplaced(const Note& note, const AddressSpace& code) const {
+  if (!files_[note.mapping.file].may_be_generated()) return;
+  auto at = code.mappings().upper_bound(note.start);
+  if (at != code.mappings().begin()) --at;
+  for (; at != code.mappings().end() && at->first < note.mapping.end; ++at) {
+    if (at->second.end <= note.start || files_[at->second.file].may_be_generated()) continue;
+    const uint64_t start = std::max(at->first, note.start);
+    CodeMapping covered = at->second;
+    covered.file_offset += start - at->first;
+    covered.end = std::min(covered.end, note.mapping.end);
+    for (ProcessListener* listener : listeners_) listener->OnReplace(note.pid, start, covered);
   }
 }
 
@@ -459,6 +474,23 @@ const std::pair<const uint64_t, CodeMapping>* ProcessTable::FindCode(uint32_t pi
   return address < found.second.end ? &found : nullptr;
 }
 
+Mapping ProcessTable::EventOf(uint32_t pid, uint64_t start, const CodeMapping& mapping) const {
+  const FileIdentity& identity = files_[mapping.file].identity;
+  Mapping event;
+  event.time_ns = mapping.time_ns;
+  event.pid = pid;
+  event.tid = mapping.tid;
+  event.start_address = start;
+  event.size_bytes = mapping.end - start;
+  event.file_offset = mapping.file_offset;
+  event.protection = mapping.protection;
+  event.flags = mapping.flags;
+  event.device_major = static_cast<uint32_t>(identity.device >> 32);
+  event.device_minor = static_cast<uint32_t>(identity.device);
+  event.inode = identity.inode;
+  return event;
+}
+
 MappedFile ProcessTable::MappedFileOf(uint32_t pid, uint64_t start,
                                       const CodeMapping& mapping) const {
   const File& file = files_[mapping.file];
@@ -494,19 +526,11 @@ void ProcessTable::ForEach(const TakeProcess& take_process, const TakeMapping& t
     if (!process.code) continue;
     for (const auto& [start, mapped] : process.code->mappings()) {
       const File& file = files_[mapped.file];
-      const bool is_inherited = mapped.time_ns < process.fork_ns;
-      Mapping mapping;
-      mapping.time_ns = is_inherited ? process.fork_ns : mapped.time_ns;
-      mapping.pid = pid;
-      mapping.tid = is_inherited ? pid : mapped.tid;
-      mapping.start_address = start;
-      mapping.size_bytes = mapped.end - start;
-      mapping.file_offset = mapped.file_offset;
-      mapping.protection = mapped.protection;
-      mapping.flags = mapped.flags;
-      mapping.device_major = static_cast<uint32_t>(file.identity.device >> 32);
-      mapping.device_minor = static_cast<uint32_t>(file.identity.device);
-      mapping.inode = file.identity.inode;
+      Mapping mapping = EventOf(pid, start, mapped);
+      if (mapped.time_ns < process.fork_ns) {  // inherited
+        mapping.time_ns = process.fork_ns;
+        mapping.tid = pid;
+      }
       take_mapping(mapping, file.path, file.build_id);
     }
   }

@@ -80,6 +80,9 @@ class ProcessListener {
   virtual ~ProcessListener() = default;
   virtual void OnFork(uint32_t /*parent_pid*/, uint32_t /*pid*/) {}
   virtual void OnExec(uint32_t /*pid*/) {}
+  // Code of a file is about to be replaced by code that may be generated: the part of its mapping
+  // that is covered.
+  virtual void OnReplace(uint32_t /*pid*/, uint64_t /*start*/, const CodeMapping& /*file*/) {}
   // The address space already holds the mapping, if it is current and fits.
   virtual void OnMapping(uint32_t /*pid*/, uint64_t /*start*/, const CodeMapping& /*mapping*/) {}
   // The process ended some time ago, so that its last samples have been recorded, or its pid was
@@ -172,6 +175,8 @@ class ProcessTable : public EventObserver, public LiveState {
     const Process* process = Find(pid);
     return process != nullptr && mapping.time_ns >= process->exec_ns;
   }
+  // The mapping as an event, without its strings.
+  Mapping EventOf(uint32_t pid, uint64_t start, const CodeMapping& mapping) const;
   // How the recorder can find the file of a mapping. No paths if it is not a file.
   MappedFile MappedFileOf(uint32_t pid, uint64_t start, const CodeMapping& mapping) const;
   template <typename Visit>
@@ -218,6 +223,7 @@ class ProcessTable : public EventObserver, public LiveState {
   void Exec(const Note& note);
   void End(const Note& note);
   void Map(const Note& note);
+  void ReportReplaced(const Note& note, const AddressSpace& code) const;
   void Remember(Process& process, const Note& note);
   void EraseThreads(Process& process);
   void Forget(uint32_t pid);

@@ -11,10 +11,12 @@
 
 #include "format/base/file.h"
 #include "format/base/number.h"
+#include "format/base/path.h"
 #include "format/base/text.h"
 #include "record/base/process_status.h"
 #include "record/kernel/capabilities.h"
 #include "record/process/mapped_file.h"
+#include "record/process/moved_code.h"
 #include "record/process/process_maps.h"
 #include "record/process/unwind_file.h"
 
@@ -32,6 +34,37 @@ std::vector<pid_t> NumbersIn(const std::string& directory) {
   }
   std::sort(numbers.begin(), numbers.end());
   return numbers;
+}
+
+// The mapping before all[i] if it is of a file that goes on after that: there was its code before
+// the program moved it. nullptr: anonymous code of another kind, or none.
+const ProcessMapping* FileAround(const std::vector<ProcessMapping>& all, size_t i) {
+  if (i == 0 || i + 1 == all.size() || all[i].path != "//anon") return nullptr;
+  const ProcessMapping &before = all[i - 1], &after = all[i + 1];
+  const bool is_inside = before.end_address == all[i].start_address &&
+                         after.start_address == all[i].end_address && before.inode == after.inode &&
+                         before.path == after.path;
+  return is_inside && IsFilePath(before.path) ? &before : nullptr;
+}
+
+// Makes anonymous code that lies inside a file code of that file if its bytes are the file's.
+void TakeFor(uint32_t pid, const ProcessMapping& file, ProcessMapping& code, LossLedger& losses) {
+  const uint64_t file_bytes = file.end_address - file.start_address;
+  const MappedFile paths{.paths = PathsOfMapping({pid, file.start_address, file_bytes, file.path}),
+                         .build_id = {},
+                         .device = PackedDevice(file.device_major, file.device_minor),
+                         .inode = file.inode};
+  ProcessMapping moved = file;
+  moved.start_address = code.start_address;
+  moved.end_address = code.end_address;
+  moved.file_offset = file.file_offset + file_bytes;
+  moved.protection = code.protection;
+  if (HoldsCodeOf(pid, moved.start_address, moved.end_address, paths, moved.file_offset)) {
+    code = std::move(moved);
+  } else {
+    losses.Add(LossKind::kMovedCodeUnknown, 1, pid, {}, file.path);
+    code.path = Format("[anon in {}]", FileNameOf(file.path));
+  }
 }
 
 Error UsageError(std::string message, std::string hint) {
@@ -106,8 +139,12 @@ void RunningProcesses::Write(pid_t pid, uint64_t time_ns, EventSink& sink) {
   }
   auto mappings = ReadProcessMaps(static_cast<uint32_t>(pid));
   if (!mappings.ok()) return;
-  for (const ProcessMapping& mapping : *mappings) {
+  for (size_t i = 0; i < mappings->size(); ++i) {
+    ProcessMapping mapping = (*mappings)[i];
     if ((mapping.protection & PROT_EXEC) == 0) continue;
+    if (const ProcessMapping* file = FileAround(*mappings, i)) {
+      TakeFor(static_cast<uint32_t>(pid), *file, mapping, sink.losses());
+    }
     Mapping written = MappingEventOf(static_cast<uint32_t>(pid), time_ns, mapping);
     written.path = sink.Intern(mapping.path);
     if (IsFilePath(mapping.path)) written.build_id = sink.Intern(BuildIdOf(written.pid, mapping));

@@ -202,6 +202,7 @@ void ProcessSource::DrainTasks(EventSink& sink) {
 
 void ProcessSource::Drain(EventSink& sink) {
   DrainTasks(sink);
+  moved_.Apply(MonotonicNs(), sink);
   if (context_.unwinder) {
     context_.unwinder->Apply(sink);
   } else if (context_.tables) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "record/process/moved_code.h"
 #include "record/process/task_records.h"
 #include "record/process/watched_processes.h"
 #include "record/source/source.h"
@@ -61,8 +62,9 @@ class ProcessSource : public Source {
 
   SourceContext& context_;
   uint64_t armed_ns_ = 0;
-  std::unique_ptr<WatchedProcesses> watched_;       // nullptr: no -p, or without BPF
-  std::vector<UniqueFd> running_;                   // then of each -p, readable once it has ended
+  std::unique_ptr<WatchedProcesses> watched_;  // nullptr: no -p, or without BPF
+  std::vector<UniqueFd> running_;              // then of each -p, readable once it has ended
+  MovedCode moved_{context_.processes};
   std::unique_ptr<TaskRecords> tasks_;              // nullptr: no perf events
   std::unique_ptr<PrivilegedPrograms> privileged_;  // of the program that xpu-record starts
 };

@@ -122,7 +122,10 @@ void HitFiles::Match(uint32_t pid, Hits& hits) {
   hits.addresses.clear();
   HitCode* code = nullptr;
   for (size_t i = 0; i < addresses.size(); ++i) {
-    if (in_file[i]) continue;
+    const auto* now = processes_.FindCode(pid, addresses[i]);
+    const bool is_generated_now =
+        now != nullptr && processes_.file(now->second.file).may_be_generated();
+    if (in_file[i] && !is_generated_now) continue;
     if (code_addresses_ >= kMaxCodeAddresses) break;
     if (code == nullptr) code = &code_[pid];
     code->addresses.push_back(addresses[i]);

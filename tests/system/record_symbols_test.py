@@ -275,6 +275,18 @@ def expect_moved_program(work, what, cut=0.02):
     return counts, total
 
 
+def test_code_that_was_moved_to_anonymous_memory():
+    require_recording()
+    # A moment passes until the recorder looks; 100 ms if the memory stays writable.
+    for how, ms, cut in (("nothing", 500, 0.02), ("copy", 1000, 0.1), ("shared", 1000, 0.1),
+                         ("replace", 500, 0.02), ("writable", 2000, 0.1)):
+        with Workspace() as work:
+            record(work, *moved_code("--how", how, "--ms", str(ms)))
+            counts, total = expect_moved_program(work, how, cut)
+            expect(f"{how}: from its start ({counts})", counts["main"] > (0.98 - cut) * total, True)
+            expect(f"{how}: losses", work.capture().losses(), {})
+
+
 def running(work, *options):
     """A program of which the change has been made, and what is recorded of it from then on."""
     program = subprocess.Popen(moved_code(*options, "--ms", "60000"), stdout=subprocess.PIPE,
@@ -284,6 +296,40 @@ def running(work, *options):
     program.kill()
     program.wait()
     expect(f"status ({result.stderr})", result.returncode, 0)
+
+
+def test_code_that_was_moved_before_the_recording():
+    require_recording()
+    for how in ("copy", "replace"):
+        with Workspace() as work:
+            running(work, "--how", how)
+            counts, total = expect_moved_program(work, how)
+            expect(f"{how}: from its start ({counts})", counts["main"] > 0.98 * total, True)
+            expect(f"{how}: losses", work.capture().losses(), {})
+
+
+def test_generated_code_in_the_place_of_a_library():
+    require_recording()
+    for how in ("library", "mixed", "inside"):
+        with Workspace() as work:
+            record(work, *moved_code("--how", how, "--ms", "500"))
+            stacks = samples_of(work)
+            counts, total = frames(stacks)
+            expect(f"{how} ({counts})", counts["[anon]"] > 0.9 * total, True)
+            expect(f"{how}: names of the library ({counts})",
+                   [f for f in counts if "resolv" in f or f.startswith("ns_")], [])
+            expect(f"{how}: losses", work.capture().losses(), {})
+        with Workspace() as work:
+            result = record(work, *moved_code("--how", how, "--say", "map", "--ms", "500"))
+            os.unlink(f"/tmp/perf-{result.stdout.strip()}.map")
+            counts, total = frames(samples_of(work))
+            expect(f"{how}: by map ({counts})", counts.get("JitAtLibrary", 0) > 0.9 * total, True)
+    with Workspace() as work:
+        running(work, "--how", "inside")
+        counts, total = frames(samples_of(work))
+        inside = [n for f, n in counts.items() if f.startswith("[anon in libresolv")]
+        expect(f"before the recording ({counts})", sum(inside) > 0.9 * total, True)
+        expect("before the recording", work.capture().losses(), {"moved_code_unknown": 1})
 
 
 def test_a_process_whose_first_thread_has_ended():
