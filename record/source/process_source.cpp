@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include <linux/kcmp.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -59,6 +60,39 @@ void PrivilegedPrograms::Finish(EventSink& sink) {
     if (process.exit_ns != 0) Judge(pid, process);
   });
   CountLosses(sink);
+}
+
+// ---- processes that share memory ----------------------------------------------------------------
+
+void SharedMemory::OnFork(uint32_t parent_pid, uint32_t pid) {
+  constexpr size_t kMaxProcesses = 256;
+  // After a vfork, too, until the exec.
+  const bool shares = ::syscall(SYS_kcmp, parent_pid, pid, KCMP_VM, 0, 0) == 0;
+  if (!shares || groups_.size() >= kMaxProcesses) return;
+  groups_[pid] = groups_.try_emplace(parent_pid, parent_pid).first->second;
+}
+
+void SharedMemory::OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) {
+  const auto own = groups_.find(pid);
+  if (is_writing_ || own == groups_.end()) return;
+  for (const auto& [other, group] : groups_) {
+    if (group == own->second && other != pid) missing_.push_back({other, start, mapping});
+  }
+}
+
+void SharedMemory::Apply(EventSink& sink) {
+  if (missing_.empty()) return;
+  for (const auto& [pid, start, mapping] : std::exchange(missing_, {})) {
+    const ProcessTable::File& file = processes_.file(mapping.file);
+    Mapping event = processes_.EventOf(pid, start, mapping);
+    event.tid = pid;
+    event.path = sink.Intern(file.path);
+    event.build_id = sink.Intern(file.build_id);
+    sink.Write(event);
+  }
+  is_writing_ = true;
+  processes_.ApplyNotes();
+  is_writing_ = false;
 }
 
 // ---- the source ---------------------------------------------------------------------------------
@@ -203,6 +237,7 @@ void ProcessSource::DrainTasks(EventSink& sink) {
 void ProcessSource::Drain(EventSink& sink) {
   DrainTasks(sink);
   moved_.Apply(MonotonicNs(), sink);
+  shared_.Apply(sink);
   if (context_.unwinder) {
     context_.unwinder->Apply(sink);
   } else if (context_.tables) {

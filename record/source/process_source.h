@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,35 @@ class PrivilegedPrograms : public ProcessListener {
   std::vector<std::pair<uint32_t, std::string>> found_;  // pid and name, not yet counted
 };
 
+// Processes that share their memory without being threads (clone with CLONE_VM): what one of them
+// maps, all have, but the kernel reports it for that one alone.
+class SharedMemory : public ProcessListener {
+ public:
+  // Listens to `processes`, which outlives this object.
+  explicit SharedMemory(ProcessTable& processes) : processes_(processes) {
+    processes.AddListener(this);
+  }
+
+  void OnFork(uint32_t parent_pid, uint32_t pid) override;
+  void OnExec(uint32_t pid) override { groups_.erase(pid); }
+  void OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) override;
+  void OnEnd(uint32_t pid) override { groups_.erase(pid); }
+  // Writes the mappings of the others since the last call.
+  void Apply(EventSink& sink);
+
+ private:
+  struct Missing {
+    uint32_t pid = 0;
+    uint64_t start = 0;
+    CodeMapping mapping;
+  };
+
+  ProcessTable& processes_;
+  std::unordered_map<uint32_t, uint32_t> groups_;  // pid to the first pid of its group
+  std::vector<Missing> missing_;
+  bool is_writing_ = false;  // mappings that the others have already
+};
+
 class ProcessSource : public Source {
  public:
   // Determines the scope of the recording and opens unwinding, for the sources that are opened
@@ -65,6 +95,7 @@ class ProcessSource : public Source {
   std::unique_ptr<WatchedProcesses> watched_;  // nullptr: no -p, or without BPF
   std::vector<UniqueFd> running_;              // then of each -p, readable once it has ended
   MovedCode moved_{context_.processes};
+  SharedMemory shared_{context_.processes};
   std::unique_ptr<TaskRecords> tasks_;              // nullptr: no perf events
   std::unique_ptr<PrivilegedPrograms> privileged_;  // of the program that xpu-record starts
 };

@@ -342,5 +342,21 @@ def test_a_process_whose_first_thread_has_ended():
         expect_moved_program(work, "running")
 
 
+def test_processes_that_share_memory():
+    """They are no threads of one process, but what one maps the others have."""
+    require_recording()
+    with Workspace() as work:
+        record(work, *moved_code("--how", "process", "--ms", "500"))
+        expect_moved_program(work, "clone")
+    with Workspace() as work:
+        record(work, *moved_code("--how", "mapped", "--ms", "500"))
+        stacks = samples_of(work)
+        counts, total = frames(stacks)
+        inside = sum(n for s, n in stacks.items() if "main;" in s and "RunGenerated" in s and
+                     "Burn" in s)
+        expect(f"mapped by another one ({counts})", inside > 0.9 * total, True)
+        expect("losses", work.capture().losses(), {})
+
+
 if __name__ == "__main__":
     main(globals())

@@ -7,6 +7,7 @@
 //         replace    a copy elsewhere is moved there by mremap
 //         thread     it stays, and the first thread ends: another one runs it
 //         process    it stays, and runs in a process that shares the memory and is no thread
+//         mapped     Burn is run where such a process has mapped the program's file once more
 //   Generated code at the place of a library that was unloaded (libresolv.so.2):
 //         library    and nothing else there
 //         mixed      in one page of a copy of the library
@@ -21,6 +22,7 @@
 #include <thread>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -54,6 +56,7 @@ XPU_FRAME long Work(uint64_t milliseconds) {
 struct Range {
   char* begin = nullptr;
   char* end = nullptr;
+  unsigned long file_offset = 0;
   size_t size() const { return static_cast<size_t>(end - begin); }
 };
 
@@ -61,12 +64,12 @@ Range CodeAround(const void* address) {
   std::FILE* maps = std::fopen("/proc/self/maps", "r");
   Range found;
   char line[512], access[8];
-  unsigned long begin = 0, end = 0;
+  unsigned long begin = 0, end = 0, offset = 0;
   while (std::fgets(line, sizeof(line), maps) != nullptr) {
     const auto wanted = reinterpret_cast<unsigned long>(address);
-    if (std::sscanf(line, "%lx-%lx %7s", &begin, &end, access) == 3 && begin <= wanted &&
-        wanted < end) {
-      found = {reinterpret_cast<char*>(begin), reinterpret_cast<char*>(end)};
+    if (std::sscanf(line, "%lx-%lx %7s %lx", &begin, &end, access, &offset) == 4 &&
+        begin <= wanted && wanted < end) {
+      found = {reinterpret_cast<char*>(begin), reinterpret_cast<char*>(end), offset};
     }
   }
   std::fclose(maps);
@@ -150,6 +153,31 @@ Leaf GenerateAtLibrary(const std::string& how, bool named) {
   return reinterpret_cast<Leaf>(leaf);
 }
 
+int RunInOtherProcess(int (*function)(void*), void* argument) {
+  constexpr size_t kStackBytes = size_t{1} << 20;
+  static char stack[kStackBytes];
+  const pid_t child = clone(function, stack + kStackBytes, CLONE_VM | SIGCHLD, argument);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WEXITSTATUS(status);
+}
+
+Leaf MapInOtherProcess() {
+  static Range code;
+  static char* mapped = nullptr;
+  code = CodeAround(reinterpret_cast<const void*>(&Burn));
+  RunInOtherProcess(
+      [](void*) {
+        const int file = open("/proc/self/exe", O_RDONLY);
+        mapped = static_cast<char*>(mmap(nullptr, code.size(), PROT_READ | PROT_EXEC, MAP_PRIVATE,
+                                         file, static_cast<off_t>(code.file_offset)));
+        usleep(100'000);  // so that it is no vfork
+        return 0;
+      },
+      nullptr);
+  return reinterpret_cast<Leaf>(mapped + (reinterpret_cast<char*>(&Burn) - code.begin));
+}
+
 XPU_FRAME void RunGenerated(Leaf leaf, uint64_t milliseconds) {
   const uint64_t begin = workload::ClockNs(CLOCK_THREAD_CPUTIME_ID);
   while (workload::ClockNs(CLOCK_THREAD_CPUTIME_ID) - begin < milliseconds * 1'000'000) {
@@ -192,12 +220,11 @@ int main(int argc, char** argv) {
     pthread_exit(nullptr);
   }
   if (how == "process") {
-    constexpr size_t kStackBytes = size_t{1} << 20;
-    static char stack[kStackBytes];
-    const pid_t child = clone(&Run, stack + kStackBytes, CLONE_VM | SIGCHLD, &task);
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WEXITSTATUS(status);
+    return RunInOtherProcess(&Run, &task);
+  }
+  if (how == "mapped") {
+    RunGenerated(MapInOtherProcess(), task.ms);
+    return 0;
   }
   if (how != "nothing") Move(how);
   return Run(&task);
