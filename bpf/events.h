@@ -77,13 +77,16 @@ struct xpu_stack {
   __u32 user_walk; /* XPU_WALK_ */
   __u32 user_stop; /* enum xpu_walk_stop */
   __u32 python_frames;
-  __u32 python_stop; /* enum xpu_python_stop */
+  __u16 python_stop;   /* enum xpu_python_stop */
+  __u16 python_on_top; /* the innermost user frame is the loop that runs the innermost functions */
   __u64 frames[XPU_STACK_WORDS];
   /* Used by the walk itself; undefined in events. */
   __u64 registers[16];
   __u64 window[XPU_STACK_WINDOW];
-  __u64 process;    /* to which the stack belongs */
-  __u64 unwound_sp; /* of the last frame that was left by its frame pointer */
+  __u64 process;         /* to which the stack belongs */
+  __u64 unwound_sp;      /* of the last frame that was left by its frame pointer */
+  __u64 innermost_start; /* where the innermost user frame lies on the stack, if tables show it */
+  __u64 innermost_end;
 };
 
 /* The most events by which one recording samples. */

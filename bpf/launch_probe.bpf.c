@@ -109,6 +109,7 @@ static __always_inline __u32 fill_return(struct pt_regs* ctx, struct xpu_probe_h
   hit->stack.user_stop = XPU_STOP_NOT_WALKED;
   hit->stack.python_frames = 0;
   hit->stack.python_stop = XPU_PYTHON_COMPLETE;
+  hit->stack.python_on_top = 0;
   return __builtin_offsetof(struct xpu_probe_hit, stack.frames);
 }
 

@@ -90,6 +90,7 @@ static __always_inline void clear_stack(struct xpu_stack* stack) {
   stack->user_stop = XPU_STOP_NO_STACK;
   stack->python_frames = 0;
   stack->python_stop = XPU_PYTHON_COMPLETE;
+  stack->python_on_top = 0;
 }
 
 static __always_inline void output_without_stack(struct thread* thread) {

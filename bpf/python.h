@@ -44,16 +44,25 @@ static __always_inline bool read_python(void* value, __u32 bytes, __u64 address)
   return bpf_probe_read_user(value, bytes, (void*)address) == 0;
 }
 
-/* ---- the state of a thread ---- */
+/* In xpu_stack::window, which the walk of the native frames has finished with. */
+#define FRAME_WORDS 0
+#define CODE_WORDS 16
+#define CONTENT_WORDS 40
+#define STATE_WORDS 48
+
+/* ---- the states of a thread ---- */
 
 #define MAX_PYTHON_THREADS 4096
-#define STATUS_IN_USE (1u << 4)
+#define MAX_STATES 16 /* of one thread */
+/* The thread has used this state last. */
+#define STATUS_BOUND (1u << 3)
 
 struct thread_search {
   __u64 interpreter; /* to search next */
   __u64 thread;      /* of the previous interpreter, to examine next */
-  __u64 found;
   __u64 native_thread;
+  __u32 count;   /* of states found, which are in the window */
+  __u32 several; /* there are several interpreters, in each of which a thread may have a state */
 };
 
 static __always_inline bool read_thread_number(const struct xpu_python_layout* layout, __u64 state,
@@ -67,17 +76,37 @@ static __always_inline bool read_thread_number(const struct xpu_python_layout* l
   return true;
 }
 
+static __always_inline bool is_of_thread(const struct xpu_python_layout* layout, __u64 state,
+                                         __u64 number) {
+  __u64 native = 0;
+
+  return read_thread_number(layout, state, &native) && native == number;
+}
+
+/* Returns 0 if the thread runs nothing in this state. */
+static __always_inline __u64 innermost_frame(const struct xpu_python_layout* layout, __u64 state,
+                                             __u64* cframe) {
+  __u64 frame = 0;
+
+  *cframe = 0;
+  if (!read_python(&frame, 8, state + layout->thread_frame)) return 0;
+  if (!frame || layout->cframe_frame == XPU_PYTHON_NO_MEMBER) return frame;
+  *cframe = frame;
+  return read_python(&frame, 8, *cframe + layout->cframe_frame) ? frame : 0;
+}
+
 /*
  * Advances by one thread or one interpreter; 1 ends the search. Not static, so that the verifier
  * assumes nothing about `search`: up to Linux 6.7 it follows only the first call of a loop, in
  * which there is no thread yet, and removes the rest as unreachable.
  */
 __attribute__((noinline)) int search_thread(struct thread_search* search,
-                                            const struct xpu_python_layout* layout) {
-  __u64 native = 0;
-  __u32 status = 0;
+                                            const struct xpu_python_layout* layout,
+                                            struct xpu_stack* stack) {
+  __u32 status = STATUS_BOUND;
+  __u64 cframe;
 
-  if (!search || !layout) return 1;
+  if (!search || !layout || !stack) return 1;
   if (!search->thread) {
     if (!search->interpreter ||
         !read_python(&search->thread, 8, search->interpreter + layout->threads) ||
@@ -85,16 +114,14 @@ __attribute__((noinline)) int search_thread(struct thread_search* search,
       return 1;
     return 0;
   }
-  if (!read_thread_number(layout, search->thread, &native)) return 1;
-  if (native == search->native_thread) {
-    if (!search->found) search->found = search->thread;
-    /* A thread may have a state in several interpreters. */
-    if (layout->status == XPU_PYTHON_NO_MEMBER) return 1;
-    if (!read_python(&status, 4, search->thread + layout->status)) return 1;
-    if (status & STATUS_IN_USE) {
-      search->found = search->thread;
-      return 1;
-    }
+  if (is_of_thread(layout, search->thread, search->native_thread) &&
+      (!search->several || innermost_frame(layout, search->thread, &cframe))) {
+    if (layout->status != XPU_PYTHON_NO_MEMBER)
+      read_python(&status, 4, search->thread + layout->status);
+    if (!search->several && status & STATUS_BOUND) search->count = 0;
+    if (search->several || search->count == 0)
+      stack->window[STATE_WORDS + (search->count++ & (MAX_STATES - 1))] = search->thread;
+    if (search->count == MAX_STATES || (!search->several && status & STATUS_BOUND)) return 1;
   }
   return !read_python(&search->thread, 8, search->thread + layout->next_thread);
 }
@@ -102,11 +129,12 @@ __attribute__((noinline)) int search_thread(struct thread_search* search,
 struct thread_loop {
   /* not in `search`: the verifier forgets pointers in memory that is passed on */
   const struct xpu_python_layout* layout;
+  struct xpu_stack* stack;
   struct thread_search search;
 };
 
 static long search_one_thread(__u32 index __attribute__((unused)), struct thread_loop* loop) {
-  return ends_loop(search_thread(&loop->search, loop->layout));
+  return ends_loop(search_thread(&loop->search, loop->layout, loop->stack));
 }
 
 /* The number of a thread in its own pid namespace, as gettid returns it. */
@@ -119,43 +147,66 @@ static __always_inline __u64 own_thread_number(struct task_struct* task) {
   return (__u32)BPF_CORE_READ(upid, nr);
 }
 
-static __always_inline bool is_of_thread(const struct xpu_python_layout* layout, __u64 state,
-                                         __u64 number) {
-  __u64 native = 0;
+/*
+ * Whether a state that was found earlier is still the one that its thread has used last. A deleted
+ * one keeps its content, but its interpreter's list no longer leads to it.
+ */
+static __always_inline bool is_in_use(const struct xpu_python_layout* layout,
+                                      struct xpu_stack* stack, __u64 state, __u64 number) {
+  __u64* head = &stack->window[CONTENT_WORDS]; /* the neighbors in the list, the interpreter, ... */
+  __u64 place;
 
-  return read_thread_number(layout, state, &native) && native == number;
+  if (!is_of_thread(layout, state, number) ||
+      !read_python(head, XPU_PYTHON_STATE_HEAD_BYTES, state))
+    return false;
+  if (layout->status != XPU_PYTHON_NO_MEMBER &&
+      !(head[(layout->status / 8) & 7] >> (layout->status % 8 * 8) & STATUS_BOUND))
+    return false;
+  place = head[0] ? head[0] + layout->next_thread : head[2] + layout->threads;
+  return read_python(&place, 8, place) && place == state;
 }
 
-/* Returns 0 if the thread has none. */
-static __always_inline __u64 thread_state(const struct xpu_python_process* process,
-                                          const struct xpu_thread_key* key) {
+/*
+ * Writes the states of the thread to the window and returns how many there are. Not inlined, for
+ * the depth of the BPF stack.
+ */
+static __attribute__((noinline)) __u32 find_states(const struct xpu_python_process* process,
+                                                   const struct xpu_thread_key* key,
+                                                   struct xpu_stack* stack) {
   const struct xpu_python_layout* layout = &process->layout;
   struct xpu_python_thread* known = bpf_map_lookup_elem(&python_threads, key);
   struct thread_loop loop = {
       .layout = layout,
+      .stack = stack,
       .search.native_thread = own_thread_number(bpf_get_current_task_btf()),
   };
   struct thread_search* search = &loop.search;
+  __u64* states = &stack->window[STATE_WORDS];
   struct xpu_python_thread found = {};
-  __u64 next = 0, current = 0;
+  __u64 next = 0;
 
   if (!read_python(&found.interpreter, 8, process->runtime + layout->interpreters) ||
       !found.interpreter)
     return 0;
-  if (known && known->interpreter == found.interpreter &&
-      is_of_thread(layout, known->state, search->native_thread))
-    return known->state;
-  if (!read_python(&next, 8, found.interpreter + layout->next_interpreter)) return 0;
-  if (next && layout->current_thread != XPU_PYTHON_NO_MEMBER &&
-      read_python(&current, 8, process->runtime + layout->current_thread) && current &&
-      is_of_thread(layout, current, search->native_thread))
-    return current;
-  search->interpreter = found.interpreter;
-  bpf_loop(MAX_PYTHON_THREADS, search_one_thread, &loop, 0);
-  found.state = search->found;
+  if (known && known->interpreter != found.interpreter) known = 0;
+  if (!known && !read_python(&next, 8, found.interpreter + layout->next_interpreter)) return 0;
+  search->several = next != 0;
+  if (layout->current_thread != XPU_PYTHON_NO_MEMBER && !(next && xpu_python_has_loops(layout)) &&
+      read_python(states, 8, process->runtime + layout->current_thread) && *states &&
+      is_of_thread(layout, *states, search->native_thread)) {
+    search->count = 1;
+  } else if (known && is_in_use(layout, stack, known->state, search->native_thread)) {
+    *states = known->state;
+    return 1;
+  } else {
+    search->interpreter = found.interpreter;
+    bpf_loop(MAX_PYTHON_THREADS, search_one_thread, &loop, 0);
+  }
+  found.state = *states;
   /* With several interpreters a thread changes between states, so none is kept. */
-  if (found.state && !next) bpf_map_update_elem(&python_threads, key, &found, 0);
-  return found.state;
+  if (search->count && !next && !(known && known->state == found.state))
+    bpf_map_update_elem(&python_threads, key, &found, 0);
+  return search->count;
 }
 
 /* ---- the names of a code object ---- */
@@ -206,17 +257,36 @@ static __always_inline void copy_line_table(const struct xpu_python_layout* layo
 struct python_walk {
   __u64 code_type;
   __u64 frame;
-  __u64 cframe; /* the C frame whose innermost frame is `frame`; 0: this version has none */
+  __u64 cframe; /* of the loop that runs `frame`; 0: this version has none */
   __u32 first;  /* index of the first one in stack->frames */
   __u32 count;
   __u32 pid;
   __u32 stop;
+  __u32 states;    /* number of them in the window */
+  __u32 state;     /* the next one */
+  __u8 may_leave;  /* no C frame of this state has been left */
+  __u8 is_entered; /* the last frame entered the loop, whose C frame is reported next */
 };
 
-/* In xpu_stack::window, which the walk of the native frames has finished with. */
-#define FRAME_WORDS 0
-#define CODE_WORDS 16
-#define CONTENT_WORDS 40
+/* Takes the address of something on the stack that belongs to a loop which runs a function. */
+static __always_inline void take_loop(struct xpu_stack* stack, __u64 address) {
+  if (address >= stack->innermost_start && address < stack->innermost_end) stack->python_on_top = 1;
+}
+
+/* Begins with the frames of the next state; false if there is none. */
+static __always_inline bool begin_state(struct python_walk* walk, struct xpu_stack* stack,
+                                        const struct xpu_python_layout* layout) {
+  __u64 state;
+
+  /* Without addresses the order of the functions of two states is not known. */
+  if (walk->state >= walk->states || (walk->count > 0 && !xpu_python_has_loops(layout)))
+    return false;
+  state = stack->window[STATE_WORDS + (walk->state++ & (MAX_STATES - 1))];
+  walk->may_leave = 1;
+  walk->frame = innermost_frame(layout, state, &walk->cframe);
+  if (walk->frame && walk->cframe) take_loop(stack, walk->cframe);
+  return true;
+}
 
 /* A word that was read, by its byte offset. */
 static __always_inline __u64 window_word(const struct xpu_stack* stack, __u32 first, __u32 offset) {
@@ -327,7 +397,11 @@ static __always_inline int take_frame(struct python_walk* walk, struct xpu_stack
   __u32 fingerprint;
 
   words[0] = words[1] = 0;
-  if (window_byte(stack, FRAME_WORDS, layout->frame_owner) >= layout->stack_owner) return 1;
+  if (window_byte(stack, FRAME_WORDS, layout->frame_owner) >= layout->stack_owner) {
+    words[1] = walk->frame;
+    take_loop(stack, walk->frame);
+    return 1;
+  }
   fingerprint = ensure_code_sent(walk, stack, layout, code);
   if (!fingerprint) return 0;
   into = xpu_python_offset(layout, first_instruction(stack, layout, code),
@@ -345,15 +419,16 @@ static __always_inline int take_frame(struct python_walk* walk, struct xpu_stack
  * In the first instructions of the interpreter's loop its C frame has no frame yet, only data of
  * earlier calls. Returns false if there is no outer C frame.
  */
-static __always_inline bool leave_cframe(struct python_walk* walk,
+static __always_inline bool leave_cframe(struct python_walk* walk, struct xpu_stack* stack,
                                          const struct xpu_python_layout* layout) {
   const __u32 frame = layout->cframe_frame;
   __u64 outer = 0;
 
-  if (!walk->cframe || !read_python(&outer, 8, walk->cframe + frame + 8) || !outer ||
-      !read_python(&walk->frame, 8, outer + frame))
+  if (!walk->cframe || !walk->may_leave || !read_python(&outer, 8, walk->cframe + frame + 8) ||
+      !outer || !read_python(&walk->frame, 8, outer + frame))
     return false;
-  walk->cframe = 0;
+  walk->cframe = outer;
+  walk->may_leave = walk->is_entered = stack->python_on_top = 0;
   return true;
 }
 
@@ -373,15 +448,26 @@ __attribute__((noinline)) int walk_python_frame(struct python_walk* walk, struct
   __u64 words[2] = {};
   __u32 slot;
 
-  if (!walk || !stack || !layout || !walk->frame) return 1;
+  if (!walk || !stack || !layout) return 1;
+  if (!walk->frame && !walk->is_entered && walk->state >= walk->states) return 1;
   slot = walk->first + index * 2;
   if (index >= XPU_MAX_PYTHON_FRAMES || slot >= XPU_STACK_WORDS - 1) {
     walk->stop = XPU_PYTHON_DEPTH;
     return 1;
   }
-  if (read_frame(stack, layout, walk->frame) && take_frame(walk, stack, layout, words)) {
+  if (walk->is_entered) {
+    words[1] = walk->cframe;
+    walk->is_entered = walk->may_leave = 0;
+    if (!read_python(&walk->cframe, 8, walk->cframe + layout->cframe_frame + 8)) walk->cframe = 0;
+  } else if (!walk->frame) {
+    if (!begin_state(walk, stack, layout)) return 1;
+    words[0] = XPU_PYTHON_STATE;
+  } else if (read_frame(stack, layout, walk->frame) && take_frame(walk, stack, layout, words)) {
     walk->frame = window_word(stack, FRAME_WORDS, layout->frame_previous);
-  } else if (leave_cframe(walk, layout)) {
+    /* Later versions have a frame of the interpreter there, whose address says as much. */
+    walk->is_entered =
+        walk->states > 1 && walk->cframe && (__u32)words[1] & XPU_PYTHON_IS_ENTRY && words[0];
+  } else if (leave_cframe(walk, stack, layout)) {
     words[0] = XPU_PYTHON_BEGIN;
   } else {
     walk->stop = XPU_PYTHON_UNREADABLE;
@@ -414,23 +500,17 @@ static __attribute__((noinline)) void walk_python_stack(__u32 pid, __u32 tid,
   struct xpu_thread_key key = {.pid = pid, .tid = tid};
   struct python_loop loop = {.stack = stack};
   struct python_walk* walk = &loop.walk;
-  __u64 state;
 
   if (!walk_python) return;
   process = bpf_map_lookup_elem(&python_processes, &pid);
   if (!process) return;
-  state = thread_state(process, &key);
-  if (!state) return;
   loop.layout = &process->layout;
+  walk->states = find_states(process, &key, stack);
   walk->code_type = process->code_type;
   walk->first = first;
   walk->pid = pid;
   walk->stop = XPU_PYTHON_COMPLETE;
-  if (!read_python(&walk->frame, 8, state + process->layout.thread_frame)) return;
-  if (process->layout.cframe_frame != XPU_PYTHON_NO_MEMBER) {
-    walk->cframe = walk->frame;
-    if (!read_python(&walk->frame, 8, walk->cframe + process->layout.cframe_frame)) return;
-  }
+  if (!begin_state(walk, stack, loop.layout)) return;
   bpf_loop(XPU_MAX_PYTHON_FRAMES + 1, walk_one_python_frame, &loop, 0);
   stack->python_frames = walk->count;
   stack->python_stop = walk->stop;

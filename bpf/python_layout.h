@@ -28,6 +28,8 @@
 #define XPU_PYTHON_FRAME_BYTES 112
 #define XPU_PYTHON_SHORT_FRAME_BYTES 80
 #define XPU_PYTHON_CODE_BYTES 160
+/* The start of a thread state, which contains its neighbors, its interpreter and its status. */
+#define XPU_PYTHON_STATE_HEAD_BYTES 48
 /*
  * The part of a code object that distinguishes it from others, from code_path minus this on: since
  * 3.12 a number that no other has, the names of its variables, its own names, its lines. The first
@@ -47,15 +49,15 @@ struct xpu_python_layout {
   __u16 version; /* major << 8 | minor */
   /* _PyRuntimeState */
   __u16 interpreters;   /* first element of the list */
-  __u16 current_thread; /* 3.11: the thread that holds the lock */
+  __u16 current_thread; /* before 3.12: the thread that holds the lock */
   /* PyInterpreterState */
   __u16 next_interpreter;
   __u16 threads; /* first element of the list */
   /* PyThreadState */
-  __u16 next_thread;
+  __u16 next_thread;   /* the previous one and the interpreter are the words beside it */
   __u16 native_thread; /* as gettid returns it, or what pthread_self returns */
   __u16 thread_number; /* in what pthread_self returns, as gettid returns it */
-  __u16 status;        /* bit 4: in use */
+  __u16 status;        /* bit 3: the one that its thread has used last */
   __u16 thread_frame;  /* the innermost frame, or the _PyCFrame that refers to it */
   __u16 cframe_frame;  /* in a _PyCFrame, the innermost frame */
   /* _PyInterpreterFrame, before 3.11 PyFrameObject; below frame_bytes */
@@ -116,14 +118,26 @@ struct xpu_python_code_key {
 };
 
 /*
- * A frame takes two words of xpu_stack::frames: the address of its code object, 0 for a frame of
- * the interpreter itself; then its fingerprint in the upper half and the offset of the instruction
- * in the lower. If the first word is XPU_PYTHON_BEGIN, the preceding frames are invalid.
+ * A frame takes two words of xpu_stack::frames: the address of its code object; then its
+ * fingerprint in the upper half and the offset of the instruction in the lower. A 0 and an address
+ * of the stack follow the frames that one activation of the interpreter's loop runs, if the address
+ * is known or there are none. XPU_PYTHON_STATE: frames of another state of the thread follow.
+ * XPU_PYTHON_BEGIN: the preceding frames of this state are invalid.
  */
 #define XPU_PYTHON_BEGIN 1
+#define XPU_PYTHON_STATE 2
 #define XPU_PYTHON_FINGERPRINT_SHIFT 32
 #define XPU_PYTHON_IS_ENTRY (1u << 31)
-#define XPU_PYTHON_MAX_OFFSET ((1u << 31) - 1)
+#define XPU_PYTHON_MAX_OFFSET ((1u << 30) - 2)
+/* Instead of an offset, of code object 0: a loop that runs no function now. */
+#define XPU_PYTHON_NO_FUNCTION ((1u << 30) - 1)
+
+/* Whether each loop has data on the stack, whose address shows the order of the loops: since 3.11.
+ */
+static inline __attribute__((always_inline)) int xpu_python_has_loops(
+    const struct xpu_python_layout* layout) {
+  return layout->frame_is_entry != XPU_PYTHON_ALWAYS;
+}
 
 /* Where the array of copies has the address of one. */
 static inline __attribute__((always_inline)) __u64 xpu_python_copy_place(__u64 copies,

@@ -26,6 +26,7 @@ static __always_inline void walk_by_frame_pointers(void* ctx, struct xpu_stack* 
   stack->user_frames = result > 0 ? result / sizeof(__u64) : result;
   stack->user_walk = XPU_WALK_FRAME_POINTERS;
   stack->user_stop = XPU_STOP_NOT_WALKED;
+  stack->innermost_end = 0;
 }
 
 /*
@@ -79,6 +80,7 @@ static __always_inline __u32 take_stack(void* ctx, const struct user_registers* 
   first = kernel_bytes / sizeof(__u64) + user_frames;
   stack->python_frames = 0;
   stack->python_stop = XPU_PYTHON_COMPLETE;
+  stack->python_on_top = 0;
   walk_python_stack(who.pid, who.tid, stack, first);
   words = first + stack->python_frames * 2;
   if (words > XPU_STACK_WORDS) return 0;

@@ -231,9 +231,13 @@ struct walk_loop {
 };
 
 static long walk_one_frame(__u32 index, struct walk_loop* loop) {
+  int result;
+
   /* After a signal; the innermost frame has left its probe already. */
   if (index > 0 && loop->walk.exact) leave_probe_page(&loop->walk);
-  return ends_loop(walk_frame(&loop->walk, loop->stack, index));
+  result = walk_frame(&loop->walk, loop->stack, index);
+  if (index == 0) loop->stack->innermost_end = loop->walk.sp;
+  return ends_loop(result);
 }
 
 /* The start of a walk: the registers with which the thread left user code. */
@@ -298,6 +302,7 @@ static __attribute__((noinline)) void walk_user_stack(const struct user_register
   walk->stop = XPU_STOP_NOT_WALKED;
   stack->process = pid;
   leave_probe(walk, registers->position);
+  stack->innermost_start = stack->innermost_end = walk->sp;
   if (walk->ip && read_stack(&walk->window, stack, walk->sp)) {
     bpf_loop(XPU_MAX_USER_FRAMES + 1, walk_one_frame, &loop, 0);
   } else if (has_no_stack()) {

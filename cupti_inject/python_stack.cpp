@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint16_t kNoMember = XPU_PYTHON_NO_MEMBER;
 constexpr uint32_t kMaxThreads = 4096;
-constexpr uint32_t kStatusInUse = 1u << 4;
+constexpr uint32_t kStatusBound = 1u << 3;
 constexpr uint64_t kSearchPeriodNs = 50'000'000;
 constexpr uint32_t kMaxKeys = 1024;  // PTHREAD_KEYS_MAX
 constexpr size_t kFrameWords = XPU_PYTHON_FRAME_BYTES / 8;
@@ -116,13 +116,13 @@ uint64_t PythonStacks::SearchThreads(uint32_t tid, uint64_t now_ns, ThreadStack&
     uint64_t state = 0;
     if (!Read64(interpreter + layout.threads, &state, now_ns)) break;
     for (; state != 0 && steps < kMaxThreads; ++steps) {
-      uint32_t status = kStatusInUse;
+      uint32_t status = kStatusBound;
       if (IsOfThread(state, tid, now_ns)) {
         if (found == 0) found = state;
         if (layout.status != kNoMember) {
           pages_.Read(state + layout.status, &status, sizeof(status), now_ns);
         }
-        if ((status & kStatusInUse) != 0) {
+        if ((status & kStatusBound) != 0) {
           LearnKey(state);
           return state;
         }
@@ -188,7 +188,11 @@ __attribute__((flatten)) bool PythonStacks::TakeFrame(Walk& walk, uint64_t* prev
   }
   *previous = WordAt(walk.frame_words, layout.frame_previous);
   if (ByteAt(walk.frame_words, layout.frame_owner) >= layout.stack_owner) {
-    if (walk.count > 0) walk.frames[walk.count - 1] |= wire::kPythonEntry;
+    if (walk.count > 0 && (walk.frames[walk.count - 1] & wire::kPythonEntry) == 0) {
+      walk.frames[walk.count - 1] |= wire::kPythonEntry;
+    } else {
+      walk.frames[walk.count++] = wire::kPythonEntry | XPU_PYTHON_NO_FUNCTION;
+    }
     return true;
   }
   const uint64_t code = WordAt(walk.frame_words, layout.frame_code) & ~uint64_t{7};

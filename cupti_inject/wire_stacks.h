@@ -76,7 +76,8 @@ struct PythonCodeMessage {
 };
 
 // Defines `stack`, as StackMessage does. The frames are of 64 bits, innermost first: the code above
-// (0: it could not be determined), kPythonEntry, and the offset of the instruction below.
+// (0: it could not be determined, or XPU_PYTHON_NO_FUNCTION), kPythonEntry, and the offset of the
+// instruction below.
 struct PythonStackMessage {
   MessageHeader header;
   uint32_t stack;  // from 1

@@ -42,26 +42,31 @@ struct PythonFrame {
   uint32_t code = 0;  // PythonCode::code; 0: frames are missing here, `offset` is a PythonGap
   // The interpreter's loop was entered anew for it: it lies on a native frame of its own.
   bool is_entry = false;
+  // Of the innermost frame of a stack: that native frame is the innermost one of the program.
+  bool is_on_top = false;
   uint32_t offset = 0;  // of the instruction that runs, in bytes from the code's first one
 
-  static constexpr uint32_t kMaxOffset = (uint32_t{1} << 31) - 1;
+  static constexpr uint32_t kMaxOffset = (uint32_t{1} << 30) - 1;
 
   constexpr uint64_t Bits() const {
-    return uint64_t{code} << 32 | uint64_t{is_entry} << 31 | (offset & kMaxOffset);
+    return uint64_t{code} << 32 | uint64_t{is_entry} << 31 | uint64_t{is_on_top} << 30 |
+           (offset & kMaxOffset);
   }
   static constexpr PythonFrame OfBits(uint64_t bits) {
     return {.code = static_cast<uint32_t>(bits >> 32),
             .is_entry = (bits >> 31 & 1) != 0,
+            .is_on_top = (bits >> 30 & 1) != 0,
             .offset = static_cast<uint32_t>(bits) & kMaxOffset};
   }
 };
 
-// Why a Python stack does not go on. Values are stored in the file.
+// What a frame without code means, where most stacks do not go on. Values are stored in the file.
 enum class PythonGap : uint32_t {
   kUnknown = 0,
   kDepth = 1,        // deeper than a limit of ours
   kUnreadable = 2,   // memory of the interpreter could not be read
   kCodeMissing = 3,  // the frame is there, the name of its code is not: frames go on after it
+  kNoFunction = 4,   // a loop that runs none now: frames go on after it
 };
 
 // How a stack was taken. Bits of `stack_flags`.

@@ -68,7 +68,7 @@ StackId InlinePython::Intern(uint32_t number, EventSink& sink) {
     const auto code = codes_.find(static_cast<uint32_t>(raw >> 32));
     AddPythonFrame({.code = code == codes_.end() ? 0 : code->second,
                     .is_entry = (raw & wire::kPythonEntry) != 0,
-                    .offset = static_cast<uint32_t>(raw) & XPU_PYTHON_MAX_OFFSET},
+                    .offset = static_cast<uint32_t>(raw) & PythonFrame::kMaxOffset},
                    pid_, instance_, sink, frames_);
   }
   AddPythonStop(stack->stop, pid_, instance_, sink, frames_);

@@ -101,6 +101,7 @@ constexpr xpu_python_layout OldLayout(uint16_t minor) {
   layout.next_thread = 8;
   layout.native_thread = 176;
   layout.thread_number = kNumberInGlibc;
+  layout.current_thread = 568;
   layout.thread_frame = 24;
   layout.frame_bytes = XPU_PYTHON_FRAME_BYTES;
   layout.frame_previous = 24;
@@ -194,8 +195,10 @@ std::optional<xpu_python_layout> ReadLayout(PublishedOffsets offsets, uint16_t m
     layout.code_copies = offsets.Offset(at.code + 10);
     layout.text_kind_shift = 8;
   }
-  if (!offsets.ok() || layout.code_path < XPU_PYTHON_BEFORE_PATH ||
-      layout.text_state - layout.text_length != 16) {
+  // The neighbors and the interpreter of a state are read together with its status.
+  if (!offsets.ok() || offsets.At(at.thread + 1) != 0 || layout.next_thread != 8 ||
+      offsets.At(at.thread + 3) != 16 || layout.status >= XPU_PYTHON_STATE_HEAD_BYTES ||
+      layout.code_path < XPU_PYTHON_BEFORE_PATH || layout.text_state - layout.text_length != 16) {
     return std::nullopt;
   }
   return layout;

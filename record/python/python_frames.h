@@ -9,10 +9,12 @@
 
 namespace xpu {
 
-// Nothing is known about code 0, which is counted as PythonGap::kCodeMissing.
+// Code 0: a loop without function, or nothing is known, which is counted.
 inline void AddPythonFrame(PythonFrame frame, uint32_t pid, InstanceId instance, EventSink& sink,
                            std::vector<Frame>& frames) {
-  if (frame.code == 0) {
+  if (frame.code == 0 && frame.offset == XPU_PYTHON_NO_FUNCTION) {
+    frame.offset = static_cast<uint32_t>(PythonGap::kNoFunction);
+  } else if (frame.code == 0) {
     sink.losses().Add(LossKind::kPythonCodeMissing, 1, pid, instance);
     frame.offset = static_cast<uint32_t>(PythonGap::kCodeMissing);
   }

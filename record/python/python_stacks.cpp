@@ -15,25 +15,47 @@ namespace {
 // Beyond this number, code objects of a program that creates functions without end are forgotten.
 constexpr size_t kMaxNumbers = size_t{1} << 20;
 
+// The stack grows downwards. Frames whose loop is not known are the outermost ones.
+void SortByLoop(std::vector<RawPythonFrame>& frames) {
+  uint64_t loop = UINT64_MAX;
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    if (frame->is_entry && frame->loop != 0) loop = frame->loop;
+    frame->loop = loop;
+  }
+  std::stable_sort(
+      frames.begin(), frames.end(),
+      [](const RawPythonFrame& a, const RawPythonFrame& b) { return a.loop < b.loop; });
+}
+
 }  // namespace
 
 std::vector<RawPythonFrame> PythonFramesOf(std::span<const __u64> words) {
   std::vector<RawPythonFrame> frames;
+  size_t begin = 0;  // of the frames of the same state
   for (size_t i = 0; i + 1 < words.size(); i += 2) {
+    if (words[i] == XPU_PYTHON_STATE) {
+      begin = frames.size();
+      continue;
+    }
     if (words[i] == XPU_PYTHON_BEGIN) {
-      frames.clear();
+      frames.resize(begin);
       continue;
     }
     if (words[i] == 0) {
-      if (!frames.empty()) frames.back().is_entry = true;
+      if (frames.size() == begin || frames.back().loop != 0) {
+        frames.push_back({.offset = XPU_PYTHON_NO_FUNCTION});
+      }
+      frames.back().is_entry = true;
+      frames.back().loop = words[i + 1];
       continue;
     }
     frames.push_back(
         {.code = words[i],
          .fingerprint = static_cast<uint32_t>(words[i + 1] >> XPU_PYTHON_FINGERPRINT_SHIFT),
-         .offset = static_cast<uint32_t>(words[i + 1]) & XPU_PYTHON_MAX_OFFSET,
+         .offset = static_cast<uint32_t>(words[i + 1]) & PythonFrame::kMaxOffset,
          .is_entry = (words[i + 1] & XPU_PYTHON_IS_ENTRY) != 0});
   }
+  if (begin > 0) SortByLoop(frames);
   return frames;
 }
 
@@ -150,9 +172,11 @@ StackId PythonStacks::Take(const xpu_stack& stack, size_t bytes, uint32_t pid, E
   const size_t words = std::min<size_t>(present - before, size_t{stack.python_frames} * 2);
   frames_.clear();
   for (const RawPythonFrame& raw : PythonFramesOf(std::span(stack.frames).subspan(before, words))) {
-    AddPythonFrame(
-        {.code = NumberOf(raw, pid, sink), .is_entry = raw.is_entry, .offset = raw.offset}, pid, {},
-        sink, frames_);
+    AddPythonFrame({.code = raw.code == 0 ? 0 : NumberOf(raw, pid, sink),
+                    .is_entry = raw.is_entry,
+                    .is_on_top = stack.python_on_top != 0 && frames_.empty(),
+                    .offset = raw.offset},
+                   pid, {}, sink, frames_);
   }
   AddPythonStop(stack.python_stop, pid, {}, sink, frames_);
   return sink.Intern(frames_);

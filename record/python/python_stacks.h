@@ -29,14 +29,15 @@ class BpfRing;
 
 // A frame as the BPF programs send it (bpf/python_layout.h).
 struct RawPythonFrame {
-  uint64_t code = 0;
+  uint64_t code = 0;  // 0: a loop that runs no function
   uint32_t fingerprint = 0;
   uint32_t offset = 0;
   bool is_entry = false;
+  uint64_t loop = 0;  // an address on the stack of the loop that runs it; 0: not known
 };
 
 // The frames in `words`, innermost first, without those of the interpreter itself; a frame on top
-// of one of these is marked as an entry.
+// of one of these is marked as an entry. Frames of several states are in the order of their loops.
 std::vector<RawPythonFrame> PythonFramesOf(std::span<const __u64> words);
 
 class PythonStacks : public ProcessListener {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint16_t kMissing = XPU_PYTHON_NO_MEMBER;
 constexpr uint32_t kMaxThreadStates = 4096;
-constexpr uint32_t kStatusInUse = 1u << 4;
+constexpr uint32_t kStatusBound = 1u << 3;
 
 class PythonWalk {
  public:
@@ -42,7 +42,8 @@ class PythonWalk {
   }
 
   bool IsOfThread(uint64_t state, uint32_t thread) const;
-  uint64_t FindThread(uint32_t thread) const;
+  bool Begin(uint64_t state);
+  void FindFrames(uint32_t thread);
   // Of the code, or of the copy of it that the frame runs.
   uint64_t FirstInstruction(const FrameBytes& frame, uint64_t code) const;
   bool TakeFrame(RemotePythonStack& stack, uint64_t& previous);
@@ -68,27 +69,36 @@ bool PythonWalk::IsOfThread(uint64_t state, uint32_t thread) const {
   return Read(native + layout_.thread_number, number) && number == thread;
 }
 
-// A thread may have a state in several interpreters.
-uint64_t PythonWalk::FindThread(uint32_t thread) const {
-  uint64_t interpreter = 0, found = 0;
+// False if the thread runs nothing in this state.
+bool PythonWalk::Begin(uint64_t state) {
+  uint64_t frame = 0, cframe = 0;
+  if (!Read(state + layout_.thread_frame, frame) || frame == 0) return false;
+  if (layout_.cframe_frame != kMissing) {
+    cframe = frame;
+    if (!Read(cframe + layout_.cframe_frame, frame) || frame == 0) return false;
+  }
+  frame_ = frame;
+  cframe_ = cframe;
+  return true;
+}
+
+// A thread may have a state in several interpreters: prefers the one that it has used last.
+void PythonWalk::FindFrames(uint32_t thread) {
+  uint64_t interpreter = 0;
   uint32_t steps = 0;
-  if (!Read(python_.runtime + layout_.interpreters, interpreter)) return 0;
+  if (!Read(python_.runtime + layout_.interpreters, interpreter)) return;
   while (interpreter != 0 && steps < kMaxThreadStates) {
     uint64_t state = 0;
     if (!Read(interpreter + layout_.threads, state)) break;
     for (; state != 0 && steps < kMaxThreadStates; ++steps) {
-      if (IsOfThread(state, thread)) {
-        if (found == 0) found = state;
-        uint32_t status = kStatusInUse;
-        if (layout_.status != kMissing) (void)Read(state + layout_.status, status);
-        if ((status & kStatusInUse) != 0) return state;
-      }
+      uint32_t status = kStatusBound;
+      if (layout_.status != kMissing) (void)Read(state + layout_.status, status);
+      if (IsOfThread(state, thread) && Begin(state) && (status & kStatusBound) != 0) return;
       if (!Read(state + layout_.next_thread, state)) break;
     }
     ++steps;
     if (!Read(interpreter + layout_.next_interpreter, interpreter)) break;
   }
-  return found;
 }
 
 std::string PythonWalk::ReadUpTo(uint64_t address, size_t bytes) const {
@@ -146,7 +156,10 @@ bool PythonWalk::TakeFrame(RemotePythonStack& stack, uint64_t& previous) {
   }
   previous = At<uint64_t>(frame, layout_.frame_previous);
   if (At<uint8_t>(frame, layout_.frame_owner) >= layout_.stack_owner) {
-    if (!stack.frames.empty()) stack.frames.back().is_entry = true;
+    if (stack.frames.empty() || stack.frames.back().is_entry) {
+      stack.frames.push_back({.code = {}, .offset = XPU_PYTHON_NO_FUNCTION});
+    }
+    stack.frames.back().is_entry = true;
     return true;
   }
   const uint64_t address = At<uint64_t>(frame, layout_.frame_code) & ~uint64_t{7};
@@ -178,12 +191,7 @@ bool PythonWalk::LeaveCframe(RemotePythonStack& stack) {
 
 RemotePythonStack PythonWalk::Take(uint32_t thread) {
   RemotePythonStack stack;
-  const uint64_t state = FindThread(thread);
-  if (state == 0 || !Read(state + layout_.thread_frame, frame_)) return stack;
-  if (layout_.cframe_frame != kMissing) {
-    cframe_ = frame_;
-    if (!Read(cframe_ + layout_.cframe_frame, frame_)) return stack;
-  }
+  FindFrames(thread);
   for (uint32_t steps = 0; frame_ != 0; ++steps) {
     if (stack.frames.size() == XPU_MAX_PYTHON_FRAMES || steps == 2 * XPU_MAX_PYTHON_FRAMES) {
       stack.stop = XPU_PYTHON_DEPTH;

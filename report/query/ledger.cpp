@@ -102,8 +102,9 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
     {"python_stack_doubtful", Severity::kPartial,
      "distinct {stack|stacks} with more or fewer interpreter frames than {its|their} Python "
      "functions require",
-     "All functions are shown, in order, but native frames may be next to a function that did not "
-     "call them. To see both separately: --python=only, --python=native."},
+     "What an interpreter frame runs is shown as [python frames cut] where it is not known, as "
+     "below a greenlet; native frames may be next to a function that did not call them. To see "
+     "both separately: --python=only, --python=native."},
     {"call_tree_full", Severity::kPartial,
      "{frame|frames} left out of call paths; {its|their} time is shown at {its caller|their "
      "callers}",

@@ -82,13 +82,22 @@ void Merge::FindLoops() {
 void Merge::Match() {
   const size_t loops = loops_.size();
   const size_t groups = python_.groups.size();
-  // A function is entered and left inside the loop: there the innermost loop runs none.
-  const size_t idle = python_.is_whole && loops > groups ? loops - groups : 0;
-  for (size_t i = 0; i < loops; ++i) {
-    if (i < idle) continue;
-    loops_[i].group = i - idle < groups ? i - idle : kCut;
-  }
-  merged_.is_doubtful = idle > 1 || (groups > loops && end_ == StackEnd::kWhole);
+  const bool has_surplus = python_.is_whole && loops > groups;
+  // A function is entered and left inside the loop: there the innermost loop runs none. Other loops
+  // without functions are the outermost ones, as below a greenlet, whose functions end with it.
+  const bool is_in_loop =
+      has_surplus &&
+      std::all_of(native_.begin(), native_.begin() + static_cast<ptrdiff_t>(loops_[0].begin),
+                  [this](FrameId id) { return frames_[id].origin == FrameOrigin::kKernel; });
+  const bool has_greenlet =
+      has_surplus && std::any_of(native_.begin(), native_.end(), [this](FrameId id) {
+        return frames_[id].module.find("greenlet") != std::string::npos;
+      });
+  const size_t idle =
+      is_in_loop && !python_.is_on_top && (python_.is_top_known || !has_greenlet) ? 1 : 0;
+  for (size_t i = idle; i < loops; ++i) loops_[i].group = i - idle < groups ? i - idle : kCut;
+  merged_.is_doubtful = (has_surplus && (loops > groups + idle || has_greenlet)) ||
+                        (groups > loops && end_ == StackEnd::kWhole);
 }
 
 void Merge::AddNative(size_t begin, size_t end, bool is_innermost) {

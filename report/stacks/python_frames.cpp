@@ -18,6 +18,9 @@ constexpr size_t kMaxPythonFrames = 4096;
 // The first version whose line tables PythonLines reads.
 constexpr uint32_t kLineTables = 3 << 8 | 9;  // 3.9
 
+// The first version whose loops can be found on the stack.
+constexpr uint32_t kLoopAddresses = 3 << 8 | 11;
+
 // "model.py"; of the files that every package has also the package: "torch/__init__.py".
 std::string_view FileOf(std::string_view path) {
   const size_t slash = path.rfind('/');
@@ -49,11 +52,15 @@ PythonStack PythonFrames::Resolve(StackId stack) {
     const StackNode node = model_.tables->Node(stack);
     if (node.frame.kind != FrameKind::kPython) break;
     const PythonFrame frame = PythonFrame::OfBits(node.frame.address);
-    const bool is_gap =
-        frame.code == 0 && frame.offset != static_cast<uint32_t>(PythonGap::kCodeMissing);
-    if (is_gap) break;
+    const PythonGap gap = frame.code == 0 ? PythonGap{frame.offset} : PythonGap::kCodeMissing;
+    if (gap != PythonGap::kCodeMissing && gap != PythonGap::kNoFunction) break;
+    if (depth == 0) {
+      const auto code = codes_.find(frame.code);
+      resolved.is_on_top = frame.is_on_top;
+      resolved.is_top_known = code == codes_.end() || code->second->version >= kLoopAddresses;
+    }
     if (!group_is_open) resolved.groups.emplace_back();
-    if (const FrameId name = Name(frame); name != kHidden) {
+    if (const FrameId name = Name(frame); name != kHidden && gap != PythonGap::kNoFunction) {
       std::vector<FrameId>& frames = resolved.groups.back().frames;
       if (!fused_.empty()) {
         const std::vector<FrameId>& below = FusedBelow(frame);
@@ -69,7 +76,7 @@ PythonStack PythonFrames::Resolve(StackId stack) {
 }
 
 FrameId PythonFrames::Name(PythonFrame frame) {
-  frame.is_entry = false;
+  frame.is_entry = frame.is_on_top = false;
   FrameId& known = names_[frame.Bits()];
   if (known) return known;
   const auto code = codes_.find(frame.code);
@@ -104,7 +111,7 @@ std::optional<int64_t> PythonFrames::LineOf(const PythonCode& code, uint32_t off
 }
 
 const std::vector<FrameId>& PythonFrames::FusedBelow(PythonFrame frame) {
-  frame.is_entry = false;
+  frame.is_entry = frame.is_on_top = false;
   const auto [known, is_new] = fused_below_.try_emplace(frame.Bits());
   const auto code = codes_.find(frame.code);
   if (!is_new || code == codes_.end()) return known->second;

@@ -24,7 +24,11 @@ struct PythonGroup {
 struct PythonStack {
   std::vector<PythonGroup> groups;  // innermost first
   bool is_whole = true;             // else the outermost functions are not known
-  size_t walked = 0;                // frames of the interpreter
+  // The innermost native frame of the program is the loop that runs the innermost group. Versions
+  // before 3.11 do not show it.
+  bool is_on_top = false;
+  bool is_top_known = true;
+  size_t walked = 0;  // frames of the interpreter
 };
 
 class PythonFrames {

@@ -4,15 +4,19 @@ import collections
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
 from simulated_gpu import simulated
-from xpu_testing import Workspace, expect, expect_in, main, require_recording, skip
+from xpu_testing import (Workspace, expect, expect_in, find, folded, main, report,
+                         require_recording, skip)
 
 PYTHON = os.environ.get("XPU_TEST_PYTHON", "/usr/bin/python3.11")
 OLDEST, NEWEST = 9, 14  # versions 3.9 to 3.14
-PROGRAM = pathlib.Path(__file__).parent.parent / "workloads" / "python_tree.py"
+WORKLOADS = pathlib.Path(__file__).parent.parent / "workloads"
+PROGRAM = WORKLOADS / "python_tree.py"
+CUT = "[python frames cut]"
 
 
 def line_at(code, offset):
@@ -74,7 +78,7 @@ class Judge:
                 continue
             name = code["name"].encode("latin-1").decode().split(".")[-1]
             path = code["path"].encode("latin-1").decode()
-            frames.append((name, path, line_at(code, bits & 0x7fffffff)))
+            frames.append((name, path, line_at(code, bits & 0x3fffffff)))
         return frames
 
     def see(self, event):
@@ -183,6 +187,82 @@ def test_left_out():
         expect("code objects", capture.python_codes, [])
         stacks = [e["python_stack"] for e in capture.cpu_samples + capture.launch_stacks]
         expect("stacks of Python", [stack for stack in stacks if stack], [])
+
+
+def record_states(work, mode, python, seconds=0.5):
+    """Samples by the functions of python_states.py and .c that they are in, outermost first. Then how
+    many samples there are at least in the time."""
+    result = work.record("--cpu-only", "-F", "999", "--", python, str(WORKLOADS / "python_states.py"),
+                         find("tests/system/libxpu_python_states.so"), str(seconds), mode)
+    expect(f"status of {mode}", (result.returncode, result.stdout), (0, ""))
+    samples = collections.Counter()
+    for stack, count in folded("--mode", "cpu", "--unit", "samples",
+                               str(work.path / "capture.xpu")).items():
+        shown = []
+        for frame in stack.split(";"):
+            function = re.fullmatch(r"(python_states\.py|<string>):(.*\.)?(\w+)", frame)
+            if function or frame in (CUT, "call_python", "run_in"):
+                shown.append(function[3] if function else frame)
+            elif "greenlet" in frame and shown[-1:] != ["in greenlet"]:
+                shown.append("in greenlet")
+        samples[";".join(shown)] += count
+    return samples, 0.9 * 999 * seconds
+
+
+def matching(samples, end):
+    return sum(count for stack, count in samples.items()
+               if stack.endswith(end) or stack.endswith(f"{end};burn"))
+
+
+def test_states_that_come_and_go():
+    for version, python in interpreters().items():
+        with Workspace() as work:
+            samples, enough = record_states(work, "callbacks", python)
+            right = matching(samples, "call_python;from_thread")
+            total = sum(n for stack, n in samples.items() if "call_python" in stack)
+            print(f"        {version}: {right} of {total} samples have the functions")
+            expect(f"enough right ones with {version}: {samples}", right > max(enough, 0.95 * total),
+                   True)
+
+
+def test_an_interpreter_that_does_not_run():
+    for version, python in interpreters().items():
+        with Workspace() as work:
+            samples, enough = record_states(work, "idle", python)
+            right = matching(samples, "idle;burn_for")
+            print(f"        {version}: {right} samples have the functions")
+            expect(f"enough right ones with {version}: {samples}", right > enough, True)
+
+
+def test_interpreters_that_call_each_other():
+    for version, python in interpreters().items():
+        with Workspace() as work:
+            samples, enough = record_states(work, "nested", python)
+            outer = "nested;outermost;run_in;between"
+            right = (matching(samples, f"{outer};run_in;innermost;burn_for"),
+                     matching(samples, f"{outer};burn_for"))
+            print(f"        {version}: {right} samples have the functions")
+            if version in ("3.9", "3.10"):  # the order is not known, which the stacks show
+                wrong = sum(n for stack, n in samples.items() if "burn" in stack and CUT not in stack)
+                expect(f"stacks that seem complete with {version}: {samples}", wrong < 5, True)
+                continue
+            expect(f"enough right ones with {version}: {samples}", min(right) > enough / 2, True)
+
+
+def test_greenlets():
+    found = {version: python for version, python in interpreters().items()
+             if subprocess.run([python, "-c", "import greenlet"], capture_output=True).returncode == 0}
+    if not found:
+        skip("greenlet", "no interpreter has it")
+    for version, python in found.items():
+        with Workspace() as work:
+            samples, enough = record_states(work, "greenlets", python)
+            right = matching(samples, "in greenlet;task;alpha")
+            print(f"        {version}: {right} samples have the functions")
+            expect(f"enough right ones with {version}: {samples}", right > enough, True)
+            # Where the native stack goes on below.
+            if matching(samples, f"{CUT};in greenlet;task;alpha") > 0:
+                expect_in("a note", "below a greenlet", report(str(work.path / "capture.xpu")))
 
 
 def offset_of(path, name):

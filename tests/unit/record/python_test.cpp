@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -113,7 +114,8 @@ constexpr uint64_t Word(uint32_t fingerprint, uint32_t low) {
 
 TEST(PythonFrames, AFrameOnTheInterpretersOwnIsAnEntry) {
   // 3.12: inner, outer, own, outermost, own
-  const __u64 words[] = {0x1000, Word(7, 4), 0x2000, Word(8, 6), 0, 0, 0x3000, Word(9, 0), 0, 0};
+  const __u64 words[] = {0x1000, Word(7, 4), 0x2000,     Word(8, 6), 0,
+                         0x7f10, 0x3000,     Word(9, 0), 0,          0x7f20};
   const auto frames = PythonFramesOf(words);
   ASSERT_EQ(frames.size(), 3u);
   EXPECT_EQ(frames[0].code, 0x1000u);
@@ -124,9 +126,62 @@ TEST(PythonFrames, AFrameOnTheInterpretersOwnIsAnEntry) {
   EXPECT_TRUE(frames[2].is_entry);
 }
 
+TEST(PythonFrames, ALoopThatRunsNoFunctionHasAFrameWithoutCode) {
+  // own, inner, own, own: a destructor that a function called when it had ended
+  const __u64 words[] = {0, 0x7f10, 0x1000, Word(7, 4), 0, 0x7f20, 0, 0x7f30};
+  const auto frames = PythonFramesOf(words);
+  ASSERT_EQ(frames.size(), 3u);
+  for (const RawPythonFrame& frame : frames) EXPECT_TRUE(frame.is_entry);
+  EXPECT_EQ(frames[0].code, 0u);
+  EXPECT_EQ(frames[1].code, 0x1000u);
+  EXPECT_EQ(frames[2].code, 0u);
+}
+
+std::vector<uint64_t> CodesOf(std::span<const __u64> words) {
+  std::vector<uint64_t> codes;
+  for (const RawPythonFrame& frame : PythonFramesOf(words)) codes.push_back(frame.code);
+  return codes;
+}
+
+// One calls 0x1000, 0x3000 and 0x4000, with 0x5000; the other 0x2000 between them.
+TEST(PythonFrames, FunctionsOfTwoStatesAreInTheOrderOfTheirLoops) {
+  const std::vector<uint64_t> order = {0x1000, 0x2000, 0x3000, 0x5000, 0x4000};
+  const __u64 since_312[] = {
+      0x1000, Word(7, 4), 0, 0x7f10, 0x3000,           Word(7, 4), 0x5000, Word(7, 4), 0, 0x7f30,
+      0x4000, Word(7, 4), 0, 0x7f40, XPU_PYTHON_STATE, 0,          0x2000, Word(8, 6), 0, 0x7f20};
+  EXPECT_EQ(CodesOf(since_312), order);
+  constexpr uint32_t kEntry = XPU_PYTHON_IS_ENTRY;
+  const __u64 in_311[] = {0x2000,
+                          Word(8, 6 | kEntry),
+                          0,
+                          0x7f20,
+                          XPU_PYTHON_STATE,
+                          0,
+                          0x1000,
+                          Word(7, 4 | kEntry),
+                          0,
+                          0x7f10,
+                          0x3000,
+                          Word(7, 4),
+                          0x5000,
+                          Word(7, 4 | kEntry),
+                          0,
+                          0x7f30,
+                          0x4000,
+                          Word(7, 4 | kEntry),
+                          0,
+                          0x7f40};
+  EXPECT_EQ(CodesOf(in_311), order);
+}
+
+TEST(PythonFrames, InvalidFramesOfAStateLeaveThoseOfAnother) {
+  const __u64 words[] = {0x2000,     Word(8, 6),       0, 0x7f20, XPU_PYTHON_STATE, 0, 0x9000,
+                         Word(7, 4), XPU_PYTHON_BEGIN, 0, 0x1000, Word(7, 4),       0, 0x7f10};
+  EXPECT_EQ(CodesOf(words), (std::vector<uint64_t>{0x1000, 0x2000}));
+}
+
 TEST(PythonFrames, OlderVersionsMarkEntriesThemselves) {
-  const __u64 words[] = {0,      0,          0x1000, Word(7, 4 | XPU_PYTHON_IS_ENTRY),
-                         0x2000, Word(8, 6), 0x3000};
+  const __u64 words[] = {0x1000, Word(7, 4 | XPU_PYTHON_IS_ENTRY), 0x2000, Word(8, 6), 0x3000};
   const auto frames = PythonFramesOf(words);  // the last word is half a frame
   ASSERT_EQ(frames.size(), 2u);
   EXPECT_TRUE(frames[0].is_entry);

@@ -37,7 +37,8 @@ class PythonMergeTest : public testing::Test {
     frame.python_role = PythonRoleOf(word, frame.module);
     return frames_.Intern(frame);
   }
-  // "main f | g": g is the first function of a second group. "... f" is cut before f.
+  // "main f | g": g is the first function of a second group. "... f" is cut before f. "<" is at the
+  // end if the innermost native frame is the loop that runs it, "?" if that is not known.
   PythonStack Python(const std::string& text) {
     PythonStack stack;
     stack.groups.emplace_back();
@@ -45,6 +46,10 @@ class PythonMergeTest : public testing::Test {
       std::vector<FrameId>& frames = stack.groups.back().frames;
       if (word == "...") {
         stack.is_whole = false;
+      } else if (word == "<") {
+        stack.is_on_top = true;
+      } else if (word == "?") {
+        stack.is_top_known = false;
       } else if (word == "|") {
         stack.groups.emplace_back();
       } else {
@@ -136,8 +141,29 @@ TEST_F(PythonMergeTest, ALoopThatRunsNoFunctionYetStaysNative) {
   EXPECT_EQ(Merged("LOOP torch:call LOOP", "main f", StackEnd::kUnknown),
             "main f call _PyEval_EvalFrameDefault");
   EXPECT_FALSE(is_doubtful_);
-  EXPECT_EQ(Merged("LOOP LOOP LOOP", "f"), "f _PyEval_EvalFrameDefault _PyEval_EvalFrameDefault");
+  EXPECT_EQ(Merged("LOOP torch:call LOOP k:page_fault", "main f"),
+            "main f call _PyEval_EvalFrameDefault page_fault");
+  EXPECT_EQ(Merged("LOOP LOOP LOOP", "f"), "[cut] f _PyEval_EvalFrameDefault");
   EXPECT_TRUE(is_doubtful_);
+}
+
+// The native stack goes on below the first function of a greenlet, with frames of others.
+TEST_F(PythonMergeTest, LoopsBelowTheOutermostFunctionAreNotGivenToOthers) {
+  EXPECT_EQ(Merged("LOOP _greenlet:g_switch _PyObject_Call LOOP torch:call LOOP", "task | f <"),
+            "[cut] g_switch task call f");
+  EXPECT_TRUE(is_doubtful_);
+  EXPECT_EQ(Merged("LOOP _greenlet:g_switch LOOP torch:call LOOP torch:addmm", "task | f"),
+            "[cut] g_switch task call f addmm");
+  EXPECT_TRUE(is_doubtful_);
+  // It is known that the innermost loop runs no function.
+  EXPECT_EQ(Merged("LOOP _greenlet:g_switch LOOP torch:call LOOP", "task"),
+            "[cut] g_switch task call _PyEval_EvalFrameDefault");
+  EXPECT_TRUE(is_doubtful_);
+  // It is not known, and likelier that the function is where it is shown.
+  EXPECT_EQ(Merged("LOOP _greenlet:g_switch LOOP", "task ?"), "[cut] g_switch task");
+  EXPECT_TRUE(is_doubtful_);
+  EXPECT_EQ(Merged("LOOP torch:call LOOP", "main ?"), "main call _PyEval_EvalFrameDefault");
+  EXPECT_FALSE(is_doubtful_);
 }
 
 // From the innermost frame the stacks agree, however far they reach.
