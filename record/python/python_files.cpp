@@ -255,11 +255,18 @@ std::string NameOf(const PythonRuntime& runtime) {
 
 namespace {
 
-PythonFiles::File Read(const MappedFile& wanted) {
+// Interpreters are programs, or libraries with this name, or linked into others: of these only a
+// few bytes are read, since a program may map a thousand.
+bool MayHold(const ElfImage& image, std::string_view path, bool is_program) {
+  return is_program || FileNameOf(path).find("python") != std::string_view::npos ||
+         MayDefine(image, "PyEval_EvalFrameEx");
+}
+
+PythonFiles::File Read(const MappedFile& wanted, bool is_program) {
   auto found = FindUnwindFile(wanted.paths, wanted.build_id, {wanted.device, wanted.inode});
   if (!found.ok()) return {};
   auto whole = found->Reopen();
-  if (!whole.ok()) return {};
+  if (!whole.ok() || !MayHold(whole->image(), wanted.paths.back(), is_program)) return {};
   return {FindPythonRuntime(whole->image()), whole->image().segments()};
 }
 
@@ -271,16 +278,10 @@ xpu_python_process PythonFiles::File::InProcess(uint64_t bias) const {
           .layout = runtime.layout};
 }
 
-// Interpreters are programs, or libraries with this name.
-bool PythonFiles::MayHold(std::string_view path, bool is_program) {
-  if (path == kVdso) return false;
-  return is_program || FileNameOf(path).find("python") != std::string_view::npos;
-}
-
 const PythonFiles::File* PythonFiles::Find(const MappedFile& file, bool is_program) {
-  if (file.paths.empty() || !MayHold(file.paths.back(), is_program)) return nullptr;
+  if (file.paths.empty() || file.paths.back() == kVdso) return nullptr;
   const auto [entry, is_new] = files_.try_emplace({file.build_id, file.device, file.inode});
-  if (is_new) entry->second = Read(file);
+  if (is_new) entry->second = Read(file, is_program);
   return entry->second.runtime.kind == PythonRuntime::Kind::kNone ? nullptr : &entry->second;
 }
 

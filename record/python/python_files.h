@@ -45,9 +45,6 @@ class PythonFiles {
     xpu_python_process InProcess(uint64_t bias) const;
   };
 
-  // True if a file with this path is worth a call of Find, which would otherwise read every file of
-  // a program that maps a thousand. `is_program`: not a library.
-  static bool MayHold(std::string_view path, bool is_program);
   // nullptr if the file contains no interpreter. `is_program`: not a library.
   const File* Find(const MappedFile& file, bool is_program);
 

@@ -90,7 +90,6 @@ void PythonStacks::OnMapping(uint32_t pid, uint64_t start, const CodeMapping& ma
   // The first mapping is the program itself.
   const ProcessTable::Process* mapped = table_.Find(pid);
   const bool is_program = mapped->code && mapped->code->mappings().size() == 1;
-  if (!PythonFiles::MayHold(table_.file(mapping.file).path, is_program)) return;
   const PythonFiles::File* found =
       files_.Find(table_.MappedFileOf(pid, start, mapping), is_program);
   if (found == nullptr) return;

@@ -26,4 +26,22 @@ std::optional<uint64_t> FindSymbolAddress(const ElfImage& image, std::string_vie
   return found ? found : FindIn(image.Section(".symtab"), image.Section(".strtab"), name);
 }
 
+bool MayDefine(const ElfImage& image, std::string_view name) {
+  constexpr uint32_t kWordBits = 64;
+  struct {
+    uint32_t buckets, first_symbol, filter_words, shift;
+  } head{};
+  uint32_t hash = 5381;
+  for (const char c : name) hash = hash * 33 + static_cast<unsigned char>(c);
+  const uint64_t table = image.SectionWithoutBytes(".gnu.hash").link_address;
+  if (!ReadAt(image.BytesAtLinkAddress(table, sizeof(head)), 0, head) || head.filter_words == 0) {
+    return false;
+  }
+  const uint64_t place = table + sizeof(head) + hash / kWordBits % head.filter_words * 8;
+  uint64_t word = 0;
+  ReadAt(image.BytesAtLinkAddress(place, sizeof(word)), 0, word);
+  const uint32_t second = head.shift < 32 ? hash >> head.shift : 0;
+  return (word >> hash % kWordBits & word >> second % kWordBits & 1) != 0;
+}
+
 }  // namespace xpu

@@ -13,4 +13,8 @@ namespace xpu {
 // .symtab. Needs section headers. nullopt: there is none.
 std::optional<uint64_t> FindSymbolAddress(const ElfImage& image, std::string_view name);
 
+// Whether the file may define a symbol of this name for others. Reads a few bytes of .gnu.hash, in
+// which a name that is not there seldom seems to be; false if there is no such table.
+bool MayDefine(const ElfImage& image, std::string_view name);
+
 }  // namespace xpu

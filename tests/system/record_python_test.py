@@ -265,6 +265,51 @@ def test_greenlets():
                 expect_in("a note", "below a greenlet", report(str(work.path / "capture.xpu")))
 
 
+ENGINE = """
+void Py_Initialize(void);
+int PyRun_SimpleStringFlags(const char* text, void* flags);
+int run_script(const char* text) { Py_Initialize(); return PyRun_SimpleStringFlags(text, 0); }
+"""
+HOST = "int run_script(const char*); int main(int n, char** texts) { return run_script(texts[n - 1]); }"
+SCRIPT = "def burn():\n  for i in range(10_000_000): i * 3\nburn()"
+
+
+def test_an_interpreter_in_a_library_of_another_name():
+    ask = ("import sys, sysconfig as s, os; "
+           "print(os.path.join(s.get_config_var('LIBPL'), s.get_config_var('LIBRARY')), sys.base_prefix)")
+    compiler = shutil.which("cc")
+    tried = []
+    for version, python in interpreters().items():
+        archive, prefix = subprocess.run([python, "-c", ask], capture_output=True, text=True,
+                                         check=True).stdout.split()
+        archives = [path for path in (archive.replace(".a", "-pic.a"), archive)
+                    if os.path.exists(path)]
+        if not compiler or not archives:
+            continue
+        with Workspace() as work:
+            engine = work.file("libengine.so")
+            linked = subprocess.run(
+                [compiler, "-shared", "-fPIC", "-o", engine, work.file("engine.c", ENGINE),
+                 "-Wl,--whole-archive", archives[0], "-Wl,--no-whole-archive", "-lm", "-lz",
+                 "-lexpat"], capture_output=True)
+            if linked.returncode != 0:
+                continue
+            tried.append(version)
+            host = work.file("host")
+            subprocess.run([compiler, "-o", host, work.file("host.c", HOST), engine,
+                            "-Wl,-rpath-link,.", f"-Wl,-rpath,{work.path}"], check=True)
+            result = work.record("--cpu-only", "-F", "999", "--", host, SCRIPT,
+                                 env={**os.environ, "PYTHONHOME": prefix})
+            expect("status", (result.returncode, result.stdout), (0, ""))
+            samples = folded("--mode", "cpu", "--unit", "samples", str(work.path / "capture.xpu"))
+            right = sum(n for stack, n in samples.items()
+                        if re.search("<string>:<module>.*;<string>:burn", stack))
+            print(f"        {version}: {right} of {sum(samples.values())} samples have the function")
+            expect(f"enough right ones with {version}", right > 0.8 * sum(samples.values()), True)
+    if not tried:
+        skip("libpython.a", "no interpreter's can be linked into a library")
+
+
 def offset_of(path, name):
     """Where a file keeps a variable."""
     symbols = subprocess.run(["nm", "-D", path], check=True, capture_output=True, text=True).stdout
