@@ -261,7 +261,7 @@ def moved_code(*options):
     return [workload("moved_code"), *options]
 
 
-def expect_moved_program(work, what, cut=0.02):
+def expect_moved_program(work, what, cut=0.05):
     """All frames of tests/workloads/moved_code.cpp, and their shares."""
     stacks = samples_of(work)
     counts, total = frames(stacks)
@@ -278,8 +278,8 @@ def expect_moved_program(work, what, cut=0.02):
 def test_code_that_was_moved_to_anonymous_memory():
     require_recording()
     # A moment passes until the recorder looks; 100 ms if the memory stays writable.
-    for how, ms, cut in (("nothing", 500, 0.02), ("copy", 1000, 0.1), ("shared", 1000, 0.1),
-                         ("replace", 500, 0.02), ("writable", 2000, 0.1)):
+    for how, ms, cut in (("nothing", 500, 0.05), ("copy", 1000, 0.1), ("shared", 1000, 0.1),
+                         ("replace", 1000, 0.1), ("writable", 2000, 0.1)):
         with Workspace() as work:
             record(work, *moved_code("--how", how, "--ms", str(ms)))
             counts, total = expect_moved_program(work, how, cut)
@@ -304,7 +304,7 @@ def test_code_that_was_moved_before_the_recording():
         with Workspace() as work:
             running(work, "--how", how)
             counts, total = expect_moved_program(work, how)
-            expect(f"{how}: from its start ({counts})", counts["main"] > 0.98 * total, True)
+            expect(f"{how}: from its start ({counts})", counts["main"] > 0.95 * total, True)
             expect(f"{how}: losses", work.capture().losses(), {})
 
 
