@@ -92,6 +92,23 @@ TEST_F(InlinePythonTest, LaunchesHaveTheStackThatTheyName) {
   EXPECT_EQ(events.launch_stacks[2].python_stack, events.launch_stacks[0].python_stack);
 }
 
+TEST_F(InlinePythonTest, ALoopThatRunsNoFunctionIsNotCountedAsMissing) {
+  MakePeer();
+  SendCode(9, "forward", "/app/model.py");
+  SendStack(1, {Raw(0, XPU_PYTHON_NO_FUNCTION, true), Raw(9, 24, true)});
+  SendLaunch(5, 1);
+  peer_->Drain(*sink_);
+  EXPECT_EQ(sink_->losses().total(), 0u);
+  const EventBatch events = Events();
+  ASSERT_EQ(events.launch_stacks.size(), 1u);
+  const auto frames = FramesOf(events.launch_stacks[0]);
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(frames[0].code, 0u);
+  EXPECT_EQ(PythonGap{frames[0].offset}, PythonGap::kNoFunction);
+  EXPECT_TRUE(frames[0].is_entry);
+  EXPECT_EQ(frames[1].code, events.python_codes[0].code);
+}
+
 TEST_F(InlinePythonTest, MissingStacksAreCounted) {
   MakePeer();
   SendStack(1, {Raw(3, 24, true)}, XPU_PYTHON_DEPTH);

@@ -12,6 +12,7 @@
 #include "record/python/python_files.h"
 #include "record/python/python_stacks.h"
 #include "record/sink/python_codes.h"
+#include "symbolize/elf/data_symbol.h"
 #include "tests/unit/record/peer_testing.h"
 
 namespace xpu::test {
@@ -30,6 +31,18 @@ TEST(PythonRuntime, KnowsTheInterpreterOfThisSystem) {
   EXPECT_NE(runtime.code_type, 0u);
   EXPECT_EQ(runtime.layout.frame_code, 32);
   EXPECT_EQ(NameOf(runtime), "Python 3.11");
+}
+
+TEST(MayDefine, EveryNameThatIsThereAndFewOthers) {
+  auto file = ElfFile::Open(kPython);
+  if (!file.ok()) GTEST_SKIP() << "no " << kPython;
+  const ElfImage& image = file->image();
+  for (const char* name : {"PyEval_EvalFrameEx", "_PyRuntime", "Py_Version"}) {
+    EXPECT_TRUE(MayDefine(image, name)) << name;
+  }
+  int others = 0;
+  for (int i = 0; i < 100; ++i) others += MayDefine(image, "no_such_name_" + std::to_string(i));
+  EXPECT_LT(others, 40);
 }
 
 TEST(PythonRuntime, OtherFilesHaveNoRuntime) {
