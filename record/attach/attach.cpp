@@ -93,7 +93,7 @@ Error NoPermission(pid_t pid, const std::string& reason) {
 
 // Of its program, whatever it has mapped.
 bool Is32Bit(pid_t pid) {
-  auto program = OpenRegularFile(Format("/proc/{}/exe", LivingThread(static_cast<uint32_t>(pid))));
+  auto program = OpenRegularFile(Format("/proc/{}/exe", LivingThread(pid)));
   std::array<unsigned char, EI_NIDENT> ident{};
   return program.ok() && ::read(program->fd.get(), ident.data(), ident.size()) == EI_NIDENT &&
          ident[EI_CLASS] == ELFCLASS32;
@@ -107,7 +107,7 @@ class Attacher {
       : target_(target.process ? target : Choose(target, target.pid)),
         ends_(ends),
         observe_(observe),
-        memory_(static_cast<pid_t>(LivingThread(static_cast<uint32_t>(target.pid)))),
+        memory_(LivingThread(target.pid)),
         code_(target.pid) {}
 
   Result<Attached> Run();
@@ -362,7 +362,7 @@ std::optional<Status> Attacher::TryOnThisThread(const ThreadToBorrow& candidate)
 
 bool Attacher::HasEnded() const {
   if (IsGone()) return true;
-  const uint32_t thread = LivingThread(static_cast<uint32_t>(target_.pid));
+  const pid_t thread = LivingThread(target_.pid);
   auto status = ReadFile(Format("/proc/{}/status", thread));
   return !status.ok() || StatusField(*status, "State").starts_with("Z");
 }
@@ -453,8 +453,8 @@ Result<UniqueFd> Attacher::TakeConnection() {
   UniqueFd ours(static_cast<int>(::syscall(SYS_pidfd_getfd, target_.process->get(), theirs, 0)));
   if (!ours && errno == ESRCH) {  // its first thread has ended, and has no descriptors any more
     constexpr unsigned kPidfdThread = O_EXCL;  // Linux 6.9
-    const UniqueFd thread(static_cast<int>(
-        ::syscall(SYS_pidfd_open, LivingThread(static_cast<uint32_t>(target_.pid)), kPidfdThread)));
+    const UniqueFd thread(
+        static_cast<int>(::syscall(SYS_pidfd_open, LivingThread(target_.pid), kPidfdThread)));
     ours.reset(static_cast<int>(::syscall(SYS_pidfd_getfd, thread.get(), theirs, 0)));
   }
   // Once it has withdrawn, the library's descriptor may be another file's.

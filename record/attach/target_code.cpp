@@ -193,8 +193,8 @@ Result<TargetFunctions> TargetCode::FindFunctions() const {
   }
   constexpr std::array<uint8_t, 9> kRestorer = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
   std::vector<uint8_t> code(bytes);
-  code.resize(ProcessMemory(static_cast<pid_t>(LivingThread(static_cast<uint32_t>(pid_))))
-                  .ReadSome(libc->start_address, code.data(), code.size()));
+  code.resize(
+      ProcessMemory(LivingThread(pid_)).ReadSome(libc->start_address, code.data(), code.size()));
   const auto at = std::search(code.begin(), code.end(), kRestorer.begin(), kRestorer.end());
   if (at == code.end()) return NoGlibc();
   functions.restorer = libc->start_address + static_cast<uint64_t>(at - code.begin());

@@ -111,11 +111,12 @@ ProcessOwner ParseOwner(std::string_view status) {
 std::optional<ProcessOwner> OwnerOf(uint32_t pid) {
   auto status = ReadFile(Format("/proc/{}/status", pid));
   if (!status.ok()) return std::nullopt;
-  ProcessOwner owner = ParseOwner(*status);
-  if (auto stat = ReadFile(Format("/proc/{}/stat", pid)); stat.ok()) {
-    owner.began_unix_ns = RealtimeNs() - AgeNs(ParseProcessStat(*stat).start_ticks);
-  }
-  return owner;
+  return ParseOwner(*status);
+}
+
+uint64_t BeganUnixNs(uint32_t pid) {
+  auto stat = ReadFile(Format("/proc/{}/stat", pid));
+  return stat.ok() ? RealtimeNs() - AgeNs(ParseProcessStat(*stat).start_ticks) : 0;
 }
 
 bool AllHaveEnded(int pidfd, int timeout_ms) {

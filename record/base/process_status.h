@@ -15,6 +15,9 @@ namespace xpu {
 // The process, or another of its threads if the first one has ended: from then on /proc/PID has no
 // memory, mappings, root, environment and namespaces, and system calls do not find its memory.
 uint32_t LivingThread(uint32_t pid);
+inline pid_t LivingThread(pid_t pid) {
+  return static_cast<pid_t>(LivingThread(static_cast<uint32_t>(pid)));
+}
 
 // The value without leading space; empty if the field is missing.
 std::string_view StatusField(std::string_view status, std::string_view name);
@@ -50,8 +53,10 @@ struct ProcessOwner {
   uint64_t began_unix_ns = 0;  // when its program began, CLOCK_REALTIME; 0: not known
 };
 
-// nullopt if the process does not exist any more. Its program is taken to have begun with it.
+// nullopt if the process does not exist any more. When its program began is not determined.
 std::optional<ProcessOwner> OwnerOf(uint32_t pid);
+// When the process began, CLOCK_REALTIME; 0: it does not exist any more.
+uint64_t BeganUnixNs(uint32_t pid);
 // Parses the text of /proc/PID/status.
 ProcessOwner ParseOwner(std::string_view status);
 

@@ -219,7 +219,7 @@ ContainerFinder::ContainerFinder()
 
 ContainerFinder::Answer ContainerFinder::Find(pid_t pid, std::optional<Container>& found) const {
   constexpr size_t kMostBytes = size_t{64} << 10;
-  const std::string process = std::to_string(LivingThread(static_cast<uint32_t>(pid)));
+  const std::string process = std::to_string(LivingThread(pid));
   Result<std::string> cgroup = ReadFile(Format("/proc/{}/cgroup", process), kMostBytes);
   if (!cgroup.ok()) return Answer::kNone;
   const std::string mount_namespace = MountNamespaceOf(process);

@@ -71,20 +71,15 @@ void MovedCode::OnEnd(uint32_t pid) {
 }
 
 void MovedCode::Apply(uint64_t now_ns, EventSink& sink) {
-  const auto range = std::ranges::min_element(ranges_, {}, &Range::due_ns);
-  if (range == ranges_.end() || range->due_ns > now_ns || now_ns < next_ns_) return;
+  const auto due = std::ranges::min_element(ranges_, {}, &Range::due_ns);
+  if (due == ranges_.end() || due->due_ns > now_ns || now_ns < next_ns_) return;
   next_ns_ = now_ns + kPaceNs;
-  range->due_ns = kNever;  // until it is mapped once more, after it was filled
-  const auto& [pid, start, mapped, due_ns] = *range;
-  const MappedFile paths = processes_.MappedFileOf(pid, start, mapped);
-  if (!HoldsCodeOf(pid, start, mapped.end, paths, mapped.file_offset)) return;
-  const ProcessTable::File& file = processes_.file(mapped.file);
-  Mapping mapping = processes_.EventOf(pid, start, mapped);
-  mapping.path = sink.Intern(file.path);
-  mapping.build_id = sink.Intern(file.build_id);
-  sink.Write(mapping);
-  ranges_.erase(range);
-  processes_.ApplyNotes();  // so that stacks go on through it at once
+  due->due_ns = kNever;  // until it is mapped once more, after it was filled
+  const Range range = *due;
+  const MappedFile paths = processes_.MappedFileOf(range.pid, range.start, range.file);
+  if (!HoldsCodeOf(range.pid, range.start, range.file.end, paths, range.file.file_offset)) return;
+  ranges_.erase(due);
+  processes_.WriteMapping(range.pid, range.start, range.file, sink);
 }
 
 }  // namespace xpu

@@ -372,10 +372,9 @@ void ProcessTable::End(const Note& note) {
     const auto ends = [&](const Thread& thread) { return thread.tid == note.mapping.tid; };
     thread_count_ -= std::erase_if(process.threads, ends);
   }
+  if (!process.main_thread_ended) return;
   const auto is_other = [&](const Thread& thread) { return thread.tid != note.pid; };
-  const bool goes_on =
-      std::ranges::any_of(process.threads, is_other) && LivingThread(note.pid) != note.pid;
-  if (!process.main_thread_ended || goes_on) return;
+  if (std::ranges::any_of(process.threads, is_other) && LivingThread(note.pid) != note.pid) return;
   // Of an ended thread only the name is needed.
   thread_count_ -= process.threads.size();
   std::erase_if(process.threads, is_other);
@@ -452,8 +451,9 @@ void ProcessTable::UpdateOwner(uint32_t pid) {
   if (!owner) return;
   ProcessOwner& known = processes_[pid].owner;
   // The kernel's records are exact, and also say when it ran another program.
-  if (known.began_unix_ns != 0) owner->began_unix_ns = known.began_unix_ns;
+  const uint64_t began_unix_ns = known.began_unix_ns != 0 ? known.began_unix_ns : BeganUnixNs(pid);
   known = *owner;
+  known.began_unix_ns = began_unix_ns;
 }
 
 // ---- questions ----------------------------------------------------------------------------------
@@ -489,6 +489,15 @@ Mapping ProcessTable::EventOf(uint32_t pid, uint64_t start, const CodeMapping& m
   event.device_minor = static_cast<uint32_t>(identity.device);
   event.inode = identity.inode;
   return event;
+}
+
+void ProcessTable::WriteMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping,
+                                EventSink& sink) {
+  Mapping event = EventOf(pid, start, mapping);
+  event.path = sink.Intern(files_[mapping.file].path);
+  event.build_id = sink.Intern(files_[mapping.file].build_id);
+  sink.Write(event);
+  ApplyNotes();
 }
 
 MappedFile ProcessTable::MappedFileOf(uint32_t pid, uint64_t start,

@@ -175,8 +175,8 @@ class ProcessTable : public EventObserver, public LiveState {
     const Process* process = Find(pid);
     return process != nullptr && mapping.time_ns >= process->exec_ns;
   }
-  // The mapping as an event, without its strings.
-  Mapping EventOf(uint32_t pid, uint64_t start, const CodeMapping& mapping) const;
+  // Writes a mapping that the kernel does not report, and applies it at once.
+  void WriteMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping, EventSink& sink);
   // How the recorder can find the file of a mapping. No paths if it is not a file.
   MappedFile MappedFileOf(uint32_t pid, uint64_t start, const CodeMapping& mapping) const;
   template <typename Visit>
@@ -223,6 +223,8 @@ class ProcessTable : public EventObserver, public LiveState {
   void Exec(const Note& note);
   void End(const Note& note);
   void Map(const Note& note);
+  // The mapping as an event, without its strings.
+  Mapping EventOf(uint32_t pid, uint64_t start, const CodeMapping& mapping) const;
   void ReportReplaced(const Note& note, const AddressSpace& code) const;
   void Remember(Process& process, const Note& note);
   void EraseThreads(Process& process);

@@ -97,8 +97,7 @@ std::optional<Rank> FindRank(const std::vector<std::string>& environment) {
 
 std::vector<std::string> EnvironmentOf(pid_t pid) {
   constexpr size_t kMostBytes = size_t{4} << 20;
-  Result<std::string> text =
-      ReadFile(Format("/proc/{}/environ", LivingThread(static_cast<uint32_t>(pid))), kMostBytes);
+  Result<std::string> text = ReadFile(Format("/proc/{}/environ", LivingThread(pid)), kMostBytes);
   std::vector<std::string> variables;
   if (!text.ok()) return variables;
   for (std::string_view rest = *text; !rest.empty();) {

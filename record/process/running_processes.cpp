@@ -86,7 +86,7 @@ Status CheckProcess(pid_t pid) {
   if (pid == ::getpid()) return UsageError(Format("-p {}: is xpu-record itself", pid), {});
   const std::string_view state = StatusField(*status, "State");
   // Others may go on when the first one has ended.
-  const bool has_threads = LivingThread(static_cast<uint32_t>(pid)) != static_cast<uint32_t>(pid);
+  const bool has_threads = LivingThread(pid) != pid;
   if (!has_threads && (state.starts_with('Z') || state.starts_with('X'))) {
     return UsageError(Format("-p {}: the process has already exited", pid),
                       "it is a zombie: its parent has not read its status yet");

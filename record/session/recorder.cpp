@@ -69,8 +69,7 @@ std::string CommandLineOf(const RecordOptions& options) {
   std::string lines;
   for (const pid_t pid : options.pids) {
     std::vector<std::string> words;
-    const auto text =
-        ReadFile(Format("/proc/{}/cmdline", LivingThread(static_cast<uint32_t>(pid))));
+    const auto text = ReadFile(Format("/proc/{}/cmdline", LivingThread(pid)));
     for (std::string_view rest = text.ok() ? text.value() : std::string_view(); !rest.empty();) {
       const size_t end = std::min(rest.find('\0'), rest.size());
       words.emplace_back(rest.substr(0, end));

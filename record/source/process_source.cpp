@@ -76,22 +76,17 @@ void SharedMemory::OnMapping(uint32_t pid, uint64_t start, const CodeMapping& ma
   const auto own = groups_.find(pid);
   if (is_writing_ || own == groups_.end()) return;
   for (const auto& [other, group] : groups_) {
-    if (group == own->second && other != pid) missing_.push_back({other, start, mapping});
+    if (group != own->second || other == pid) continue;
+    missing_.push_back({other, start, mapping});
+    missing_.back().mapping.tid = other;
   }
 }
 
 void SharedMemory::Apply(EventSink& sink) {
-  if (missing_.empty()) return;
-  for (const auto& [pid, start, mapping] : std::exchange(missing_, {})) {
-    const ProcessTable::File& file = processes_.file(mapping.file);
-    Mapping event = processes_.EventOf(pid, start, mapping);
-    event.tid = pid;
-    event.path = sink.Intern(file.path);
-    event.build_id = sink.Intern(file.build_id);
-    sink.Write(event);
-  }
   is_writing_ = true;
-  processes_.ApplyNotes();
+  for (const auto& [pid, start, mapping] : std::exchange(missing_, {})) {
+    processes_.WriteMapping(pid, start, mapping, sink);
+  }
   is_writing_ = false;
 }
 

@@ -213,7 +213,7 @@ FileText ReadFirst(const std::vector<std::string>& paths, const ProcessOwner& ow
   return {};
 }
 
-// As the process names it.
+// The path of the perf map, as the process names it.
 std::string PerfMapOf(const HitCode& hit) {
   return Format("/tmp/perf-{}.map", hit.owner.own_pid == 0 ? hit.pid : hit.owner.own_pid);
 }

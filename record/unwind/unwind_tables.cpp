@@ -310,7 +310,7 @@ void UnwindTables::Impl::BuildFile(Build job) {
   }
   const TableBytes bytes = *table;
   Publish(job.id, bytes, std::move(job.file.segments), &Counts::built);
-  // What is missing is said in every recording.
+  // A table with a problem is not stored, so that every recording reports the problem.
   if (cache_ && stats.problem.empty()) cache_->Store(job.file.CacheKey(), bytes->bytes());
 }
 

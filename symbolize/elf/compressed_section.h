@@ -12,10 +12,10 @@ namespace xpu {
 
 enum class Compression : uint8_t { kNone, kZlib, kZstd, kUnknown };
 
-// By its header, which a file may lie in.
+// The kind that the header of the section names, which need not be true.
 Compression CompressionOf(const ElfSection& section);
 
-// What a section may become: a header that promises more lies.
+// The largest size of a section when it is inflated: a header that promises more is damaged.
 struct InflateLimits {
   uint64_t bytes = 0;
   uint64_t ratio = 0;  // times its compressed size

@@ -153,7 +153,7 @@ class GoTable {
   uint64_t flags_in_record_ = 0;  // 0: its frames are not read
 };
 
-// What the loader writes to `address`, which is zero in the file; nullopt: nothing.
+// The word that the loader writes to `address`, which is zero in the file; nullopt: none.
 std::optional<uint64_t> RelocatedWord(const ElfImage& file, uint64_t address) {
   const ElfSection relocations = file.Section(".rela.dyn");
   Elf64_Rela relocation;
@@ -167,12 +167,10 @@ std::optional<uint64_t> RelocatedWord(const ElfImage& file, uint64_t address) {
 // A linker that is not Go's own puts the table of a position-independent program among other data.
 ElfSection TableIn(ElfSection data) {
   constexpr uint64_t kAlignment = 32;
-  for (uint64_t at = 0; at + kWord <= data.bytes.size(); at += kAlignment) {
-    uint64_t begin = 0;
-    ReadAt(data.bytes, at, begin);
-    if (begin != (uint64_t{0x0801} << 48 | kGo118) && begin != (uint64_t{0x0801} << 48 | kGo120)) {
-      continue;
-    }
+  constexpr uint64_t kSizes = uint64_t{0x0801} << 48;  // of words and of the smallest instruction
+  uint64_t begin = 0;
+  for (uint64_t at = 0; ReadAt(data.bytes, at, begin); at += kAlignment) {
+    if (begin != (kSizes | kGo118) && begin != (kSizes | kGo120)) continue;
     data.bytes = data.bytes.subspan(at);
     data.link_address += at;
     return data;

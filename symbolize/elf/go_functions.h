@@ -22,7 +22,7 @@ struct GoFrame {
   uint64_t end = 0;
   bool is_outermost = false;     // nothing called it
   bool switches_stacks = false;  // it writes the stack pointer in ways that `depths` does not say
-  // What is on the stack above its return address: pairs of the change of the depth (zigzag) and
+  // The depth of the stack above its return address: pairs of the change of the depth (zigzag) and
   // how many bytes of code it holds for, both as LEB128, from a depth of -1 on.
   std::span<const std::byte> depths;
 };

@@ -22,8 +22,8 @@ constexpr int16_t kSavedFramePointer = -16;  // from the CFA: next to the return
 
 constexpr UnwindRule kUnknown{.cfa = UnwindCfa::kUnsupported};
 
-// Of the instruction with which a function saves its caller's frame pointer, right after its depth
-// has grown at `at`; 0: the push that made it grow was that; nullopt: it does neither.
+// The length of the instruction with which a function saves its caller's frame pointer, right after
+// its depth has grown at `at`; 0: the push that made it grow was that; nullopt: it does neither.
 std::optional<uint64_t> BytesOfSave(std::string_view code, uint64_t at) {
   if (at > 0 && code.substr(at - 1).starts_with("\x55"sv)) return 0;
   if (code.substr(at).starts_with("\x48\x89\x6c\x24"sv)) return 5;  // mov %rbp,byte(%rsp)
@@ -31,8 +31,7 @@ std::optional<uint64_t> BytesOfSave(std::string_view code, uint64_t at) {
   return std::nullopt;
 }
 
-// `code`: of the function, all of it. From where the table is damaged on, the frame pointer is
-// used.
+// `code`: the function, or its beginning. Where the table is damaged, nothing is known of the rest.
 void AddDepths(const GoFrame& frame, std::string_view code, std::vector<CfiRow>& rows) {
   CfiCursor cursor(frame.depths, 0);
   int64_t depth = -1;
