@@ -42,7 +42,7 @@ struct PythonFrame {
   uint32_t code = 0;  // PythonCode::code; 0: frames are missing here, `offset` is a PythonGap
   // The interpreter's loop was entered anew for it: it lies on a native frame of its own.
   bool is_entry = false;
-  // Of the innermost frame of a stack: that native frame is the innermost one of the program.
+  // True of the innermost frame of a stack if that native frame is the innermost of the program.
   bool is_on_top = false;
   uint32_t offset = 0;  // of the instruction that runs, in bytes from the code's first one
 
@@ -60,7 +60,7 @@ struct PythonFrame {
   }
 };
 
-// What a frame without code means, where most stacks do not go on. Values are stored in the file.
+// The meaning of a frame without code, at which most stacks end. Values are stored in the file.
 enum class PythonGap : uint32_t {
   kUnknown = 0,
   kDepth = 1,        // deeper than a limit of ours
