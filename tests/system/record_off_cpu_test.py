@@ -223,11 +223,12 @@ def test_the_whole_system_has_all_states():
         result = work.record("--cpu-only", "--off-cpu", "-a", "-d", "300ms")
         expect(f"exit status ({result.stderr})", result.returncode, 0)
         capture = work.capture()
-        # Of a thread that ends just when the recording does, a time may be in no sum. A machine that
-        # compiles ends many.
+        # Other programs may lose what is no matter of this test, such as symbols of a file that cannot
+        # be read. Of a thread that ends just when the recording does, a time may be in no sum. A
+        # machine that compiles ends many.
         seen = len(capture.off_cpu_waits) + sum(s["count"] for s in capture.off_cpu_sums)
-        few = {name: count for name, count in losses(capture).items()
-               if name != "off_cpu_not_summed" or count > max(10, 0.05 * seen)}
+        few = {name: count for name, count in losses(capture).items() if name.startswith("off_cpu")
+               and (name != "off_cpu_not_summed" or count > max(10, 0.05 * seen))}
         expect("losses", few, {})
         times = {}
         for wait in capture.off_cpu_waits:

@@ -317,7 +317,7 @@ def test_generated_code_in_the_place_of_a_library():
             counts, total = frames(stacks)
             expect(f"{how} ({counts})", counts["[anon]"] > 0.9 * total, True)
             expect(f"{how}: names of the library ({counts})",
-                   [f for f in counts if "resolv" in f or f.startswith("ns_")], [])
+                   [f for f in counts if "libresolv" in f or f.startswith("ns_")], [])
             expect(f"{how}: losses", work.capture().losses(), {})
         with Workspace() as work:
             result = record(work, *moved_code("--how", how, "--say", "map", "--ms", "500"))

@@ -423,7 +423,7 @@ def judge_go(name):
                 wrong[path] += samples
         total = sum(counts.values())
         expect(f"{name}: samples of all leaves ({counts})",
-               [leaf for leaf in [*GO_CALLERS, "main.adder", "C"] if counts[leaf] < 5], [])
+               [leaf for leaf in [*GO_CALLERS, "main.adder", "C"] if counts[leaf] == 0], [])
         expect(f"{name}: wrong stacks of {total}: {wrong.most_common(5)}",
                sum(wrong.values()) <= 0.02 * total, True)
         cut = {reason: count for reason, count in work.capture().ledger().items()
