@@ -185,8 +185,8 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "{name|names} of generated code not used: an earlier program wrote the file",
      "A perf map that is older than the program does not describe its code."},
     {LossKind::kMovedCodeUnknown, "moved_code_unknown", Severity::kPartial,
-     "{range|ranges} of code without a file inside a mapped file, whose bytes it does not have",
-     "The program had moved or made it before the recording: record the program from its start."},
+     "{range|ranges} of code in the place of a file's code, which differs from it",
+     "The program generated or changed this code: names of the file are not used for it."},
 }};
 
 }  // namespace

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "record/process/process_table.h"
@@ -15,11 +16,16 @@
 
 namespace xpu {
 
+enum class CodeOrigin : uint8_t {
+  kFile,     // all of it is the file's
+  kOther,    // none of it, or the process has ended
+  kUnclear,  // only some pages are the file's, or the file cannot be found
+};
+
 // Compares memory of a process with a file from `file_offset` on: 256 pages at most, spread evenly.
-// In each page 1 byte in 16 may differ, because programs patch nops, breakpoints and relocations;
-// pages of other code differ in at least 15 bytes of 16 (node, glibc, PHP).
-bool HoldsCodeOf(uint32_t pid, uint64_t start, uint64_t end, const MappedFile& file,
-                 uint64_t file_offset);
+// Breakpoints, relocations and other code in place of nops do not count as differences.
+CodeOrigin CompareWithFile(uint32_t pid, uint64_t start, uint64_t end, const MappedFile& file,
+                           uint64_t file_offset);
 
 class MovedCode : public ProcessListener {
  public:
@@ -33,7 +39,8 @@ class MovedCode : public ProcessListener {
   void OnExec(uint32_t pid) override { OnEnd(pid); }
   void OnEnd(uint32_t pid) override;
 
-  // Compares what is there by now, one range at a time, and writes a mapping of its file.
+  // Compares what is there by now, one range at a time, and writes a mapping of its file, or of
+  // memory again where the code was changed. Writable memory is compared once a second.
   void Apply(uint64_t now_ns, EventSink& sink);
 
  private:
@@ -42,11 +49,17 @@ class MovedCode : public ProcessListener {
     uint32_t pid = 0;
     uint64_t start = 0;
     CodeMapping file;
-    uint64_t due_ns = 0;  // when it is compared
+    CodeMapping memory = {};  // what is there now
+    bool is_writable = false;
+    bool holds_file = false;  // as of the last comparison
+    bool was_file = false;    // as of any
+    bool is_counted = false;
+    uint64_t due_ns = std::numeric_limits<uint64_t>::max();  // when it is compared
   };
 
   ProcessTable& processes_;
   std::vector<Range> ranges_;
+  bool is_writing_ = false;
   uint64_t next_ns_ = 0;  // when the next comparison may begin
 };
 

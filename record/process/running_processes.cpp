@@ -59,7 +59,8 @@ void TakeFor(uint32_t pid, const ProcessMapping& file, ProcessMapping& code, Los
   moved.end_address = code.end_address;
   moved.file_offset = file.file_offset + file_bytes;
   moved.protection = code.protection;
-  if (HoldsCodeOf(pid, moved.start_address, moved.end_address, paths, moved.file_offset)) {
+  if (CompareWithFile(pid, moved.start_address, moved.end_address, paths, moved.file_offset) ==
+      CodeOrigin::kFile) {
     code = std::move(moved);
   } else {
     losses.Add(LossKind::kMovedCodeUnknown, 1, pid, {}, file.path);

@@ -318,7 +318,8 @@ def test_generated_code_in_the_place_of_a_library():
             expect(f"{how} ({counts})", counts["[anon]"] > 0.9 * total, True)
             expect(f"{how}: names of the library ({counts})",
                    [f for f in counts if "libresolv" in f or f.startswith("ns_")], [])
-            expect(f"{how}: losses", work.capture().losses(), {})
+            expect(f"{how}: losses", work.capture().losses(),
+                   {"moved_code_unknown": 1} if how == "mixed" else {})
         with Workspace() as work:
             result = record(work, *moved_code("--how", how, "--say", "map", "--ms", "500"))
             os.unlink(f"/tmp/perf-{result.stdout.strip()}.map")

@@ -10,7 +10,7 @@
 //         mapped     Burn is run where such a process has mapped the program's file once more
 //   Generated code at the place of a library that was unloaded (libresolv.so.2):
 //         library    and nothing else there
-//         mixed      in one page of a copy of the library
+//         mixed      in 11 bytes of a copy of the library
 //         inside     and the library stays loaded; only one of its pages is replaced
 //   --say map        the generated code is named JitAtLibrary in /tmp/perf-PID.map
 //   --ms M           CPU time
@@ -140,7 +140,6 @@ Leaf GenerateAtLibrary(const std::string& how, bool named) {
        MAP_PRIVATE | MAP_ANONYMOUS | (how == "inside" ? MAP_FIXED : MAP_FIXED_NOREPLACE), -1, 0);
   if (how == "mixed") {
     std::memcpy(code.begin, copy.data(), copy.size());
-    std::memset(leaf, 0xcc, kPage);
   }
   std::memcpy(leaf, kLeaf, sizeof(kLeaf));
   if (named) {
