@@ -27,6 +27,8 @@ void AppendJsonString(std::string& out, std::string_view text) {
       AppendFormat(out, "\\u{:04x}", c);
     } else if (IsHighControl(text, at)) {
       AppendFormat(out, "\\u00{:02x}", static_cast<uint8_t>(text[at + 1]));
+    } else if (const uint32_t bidi = BidiControlAt(text, at); bidi != 0) {
+      AppendFormat(out, "\\\\u{:04x}", bidi);
     } else if (bytes == 0) {
       out += "\xef\xbf\xbd";
     } else {

@@ -9,11 +9,15 @@
 namespace xpu {
 namespace {
 
-bool IsPrintable(char c) { return c >= ' ' && c < 0x7f; }
-bool IsPrintableOrSpace(char c) { return IsPrintable(c) || c == '\n' || c == '\t'; }
+// Objects, so that the loop over the bytes needs no call for each.
+constexpr auto kIsPrintable = [](char c) { return c >= ' ' && c < 0x7f; };
+constexpr auto kIsPrintableOrSpace = [](char c) {
+  return kIsPrintable(c) || c == '\n' || c == '\t';
+};
 
 // `is_plain` says what is shown as it is, of ASCII.
-std::string Escaped(std::string_view text, bool (*is_plain)(char)) {
+template <typename IsPlain>
+std::string Escaped(std::string_view text, IsPlain is_plain) {
   std::string shown;
   shown.reserve(text.size());
   while (!text.empty()) {
@@ -24,7 +28,10 @@ std::string Escaped(std::string_view text, bool (*is_plain)(char)) {
     if (text.empty()) break;
     const auto byte = static_cast<unsigned char>(text.front());
     const size_t length = byte < 0x80 || IsHighControl(text, 0) ? 0 : Utf8Length(text, 0);
-    if (length == 0) {
+    if (const uint32_t bidi = BidiControlAt(text, 0); bidi != 0) {
+      AppendFormat(shown, "\\u{:04x}", bidi);
+      text.remove_prefix(length);
+    } else if (length == 0) {
       AppendFormat(shown, "\\x{:02x}", byte);
       text.remove_prefix(1);
     } else {
@@ -37,9 +44,9 @@ std::string Escaped(std::string_view text, bool (*is_plain)(char)) {
 
 }  // namespace
 
-std::string ForTerminal(std::string_view text) { return Escaped(text, IsPrintableOrSpace); }
+std::string ForTerminal(std::string_view text) { return Escaped(text, kIsPrintableOrSpace); }
 
-std::string ForOneLine(std::string_view text) { return Escaped(text, IsPrintable); }
+std::string ForOneLine(std::string_view text) { return Escaped(text, kIsPrintable); }
 
 std::string ForTerminal(const Error& error) {
   const std::string message = ForOneLine(error.message);

@@ -36,6 +36,18 @@ inline bool IsHighControl(std::string_view text, size_t at) {
   return at + 1 < text.size() && text[at] == '\xc2' && static_cast<uint8_t>(text[at + 1]) < 0xa0;
 }
 
+// The control character of bidirectional text (Unicode's Bidi_Control) that begins at `at`; 0: none
+// does. They reorder what is shown around them, so that a name reads as another one.
+inline uint32_t BidiControlAt(std::string_view text, size_t at) {
+  const std::string_view bytes = text.substr(at, 3);
+  if (bytes.starts_with("\xd8\x9c")) return 0x61c;
+  if (!bytes.starts_with('\xe2') || Utf8Length(bytes, 0) != 3) return 0;
+  const uint32_t code = 0x2000 | (bytes[1] & 0x3fu) << 6 | (bytes[2] & 0x3fu);
+  const bool is_mark = code == 0x200e || code == 0x200f;
+  const bool reorders = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+  return is_mark || reorders ? code : 0;
+}
+
 // Appends the character `code` as UTF-8; nothing for a number that is no character's.
 inline void AppendUtf8(std::string& out, uint32_t code) {
   if (code < 0x80) {

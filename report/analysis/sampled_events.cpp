@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/model/saturated.h"
 #include "report/output/text.h"
@@ -124,13 +125,13 @@ bool SamplesCountTime(const Model& model, const Selection& shown) {
 
 std::string SampleUnitName(const Model& model, const Selection& shown) {
   if (SamplesCountTime(model, shown)) return "ns";
-  return std::string(model.Text(SourcesOf(model, shown).front().name));
+  return ForOneLine(model.Text(SourcesOf(model, shown).front().name));
 }
 
 std::string SampleUnit(const Model& model, const Selection& shown) {
   if (SamplesCountTime(model, shown)) return "ns";
   const SampleSource& source = SourcesOf(model, shown).front();
-  return IsUncounted(model, source) ? "samples" : std::string(model.Text(source.name));
+  return IsUncounted(model, source) ? "samples" : ForOneLine(model.Text(source.name));
 }
 
 bool IsUncounted(const Model& model, const SampleSource& source) {

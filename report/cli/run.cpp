@@ -328,7 +328,7 @@ Result<Model> WithRefinedClocks(Model model, const ReportOptions& options) {
 
 Status PrintHelp(const Help& help) {
   XPU_ASSIGN_OR_RETURN(Output output, Output::Open(""));
-  output.Write(help.text);
+  output.Write(ShownText::Lines(help.text));
   const Status status = output.Close();
   return output.closed_by_reader() ? Ok() : status;
 }

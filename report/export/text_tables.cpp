@@ -1,15 +1,13 @@
 #include "report/export/text_tables.h"
 
 #include <cerrno>
+#include <concepts>
 #include <utility>
 
 #include <sys/stat.h>
 
 #include "format/base/check.h"
-#include "format/base/json_text.h"
-#include "format/base/terminal_text.h"
 #include "format/base/text.h"
-#include "report/output/text.h"
 
 namespace xpu {
 
@@ -41,64 +39,70 @@ void TextTables::Begin(std::string_view table, std::span<const ExportColumn> col
     return;
   }
   output_.emplace(std::move(output).value());
-  before_.clear();
-  line_.clear();
+  keys_.clear();
   for (const ExportColumn& column : columns) {
-    const bool is_first = before_.empty();
-    if (is_csv) {
-      line_ += is_first ? "" : ",";
-      line_ += column.name;
-      before_.emplace_back(is_first ? "" : ",");
-    } else {
-      before_.push_back(Format("{}\"{}\":", is_first ? '{' : ',', column.name));
-    }
+    keys_.emplace_back(column.name);
+    csv_.Text(column.name);
   }
-  line_ += '\n';
-  if (is_csv) output_->Write(line_);
-  line_.clear();
+  const ShownText names = csv_.Take();
+  if (is_csv) output_->Write(names);
   column_ = 0;
 }
 
 void TextTables::BeginCell() {
-  XPU_CHECK(column_ < before_.size());
-  line_ += before_[column_++];
+  XPU_CHECK(column_ < keys_.size());
+  if (format_ == TextTableFormat::kNdjson) {
+    json_.Put(column_ == 0 ? '{' : ',');
+    json_.PutString(keys_[column_]);
+    json_.Put(':');
+  }
+  ++column_;
 }
 
-void TextTables::Signed(int64_t value) {
-  if (failed()) return;
-  BeginCell();
-  AppendFormat(line_, "{}", value);
-}
+void TextTables::Signed(int64_t value) { Number(value); }
 
-void TextTables::Unsigned(uint64_t value) {
+void TextTables::Unsigned(uint64_t value) { Number(value); }
+
+void TextTables::Number(std::integral auto value) {
   if (failed()) return;
   BeginCell();
-  AppendFormat(line_, "{}", value);
+  if (format_ == TextTableFormat::kCsv) {
+    csv_.Number(std::to_string(value));
+  } else {
+    json_.PutNumber(value);
+  }
 }
 
 void TextTables::Text(std::string_view text) {
   if (failed()) return;
   BeginCell();
   if (format_ == TextTableFormat::kCsv) {
-    // Quoted even when it is empty: without quotes it would be no text at all.
-    line_ += text.empty() ? "\"\"" : ToCsvField(text);
+    csv_.KnownText(text);
   } else {
-    AppendJsonString(line_, text);
+    json_.PutString(text);
   }
 }
 
 void TextTables::Null() {
   if (failed()) return;
   BeginCell();
-  if (format_ == TextTableFormat::kNdjson) line_ += "null";
+  if (format_ == TextTableFormat::kCsv) {
+    csv_.Number({});
+  } else {
+    json_.Put("null");
+  }
 }
 
 void TextTables::EndRow() {
   if (failed()) return;
-  XPU_CHECK(column_ == before_.size());
-  line_ += format_ == TextTableFormat::kNdjson ? "}\n" : "\n";
-  output_->Write(line_);
-  line_.clear();
+  XPU_CHECK(column_ == keys_.size());
+  if (format_ == TextTableFormat::kCsv) {
+    output_->Write(csv_.Take());
+  } else {
+    json_.Put("}\n");
+    output_->Write(json_);
+    json_.Clear();
+  }
   column_ = 0;
 }
 

@@ -1,13 +1,16 @@
 // Tables as text: a directory with a file for each.
 #pragma once
 
+#include <concepts>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "report/export/table_sink.h"
+#include "report/output/json_writer.h"
 #include "report/output/output.h"
+#include "report/output/text.h"
 
 namespace xpu {
 
@@ -40,13 +43,15 @@ class TextTables final : public TableSink {
       : directory_(std::move(directory)), format_(format) {}
   // What stands before the value of the next cell.
   void BeginCell();
+  void Number(std::integral auto value);
 
   const std::string directory_;
   const TextTableFormat format_;
-  std::optional<Output> output_;     // of the table that is begun
-  std::vector<std::string> before_;  // of the value of each column
+  std::optional<Output> output_;   // of the table that is begun
+  std::vector<std::string> keys_;  // of its columns
   size_t column_ = 0;
-  std::string line_;
+  CsvLine csv_;  // the row so far, in one of both
+  JsonWriter json_;
   Status status_ = Ok();
 };
 

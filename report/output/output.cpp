@@ -13,37 +13,12 @@
 #include "format/base/check.h"
 #include "format/base/file.h"
 #include "format/base/output_location.h"
-#include "format/base/terminal_text.h"
 #include "format/base/text.h"
-#include "report/output/text.h"
 
 namespace xpu {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{256} << 10;
-
-// Of the escape sequence at the front of `text`, when it is one of ours; 0: it is not.
-size_t ColorLength(std::string_view text) {
-  for (const std::string_view code : {"0", "1", "2", "31", "32", "33", "36"}) {
-    const std::string color = Format("\x1b[{}m", code);
-    if (text.starts_with(color)) return color.size();
-  }
-  return 0;
-}
-
-std::string WithOurColors(std::string_view text) {
-  std::string shown;
-  while (!text.empty()) {
-    const size_t plain = std::min(text.find('\x1b'), text.size());
-    shown += ForTerminal(text.substr(0, plain));
-    text.remove_prefix(plain);
-    if (text.empty()) break;
-    const size_t color = ColorLength(text);
-    shown += color == 0 ? ForTerminal(text.substr(0, 1)) : std::string(text.substr(0, color));
-    text.remove_prefix(std::max<size_t>(color, 1));
-  }
-  return shown;
-}
 
 }  // namespace
 
@@ -100,11 +75,6 @@ Output::Output(Output&&) noexcept = default;
 Output& Output::operator=(Output&&) noexcept = default;
 Output::~Output() = default;
 
-void Output::Write(std::string_view text) {
-  if (is_terminal_) return Append(WithOurColors(text));
-  Append(text);
-}
-
 void Output::SetShare(uint64_t done, uint64_t all) {
   constexpr uint64_t kEvery = 4096;
   if (progress_ == nullptr || done == 0 || done % kEvery != 0) return;
@@ -115,7 +85,7 @@ void Output::SetShare(uint64_t done, uint64_t all) {
   progress_->Set(done, all);
 }
 
-void Output::Append(std::string_view text) {
+void Output::WriteBytes(std::string_view text) {
   text_bytes_ += text.size();
   if (buffer_.size() + text.size() >= kBufferBytes) Flush();
   if (text.size() >= kBufferBytes) return Send(text);
@@ -172,8 +142,9 @@ Colors ColorsOf(const Output& output) {
   return Colors(output.is_terminal() && can && !refused);
 }
 
-std::string Colors::Paint(std::string_view code, std::string_view text) const {
-  return on_ ? Format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+ShownText Colors::Paint(Literal code, std::string_view text) const {
+  if (!on_) return ShownText::Line(text);
+  return ShownText(Format("\x1b[{}m{}\x1b[0m", code.text, ForOneLine(text)));
 }
 
 }  // namespace xpu

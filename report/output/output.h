@@ -2,8 +2,7 @@
 // user of zlib for that.
 //
 // An existing file is replaced only where the user may do that: paths through links of other users
-// are refused. A terminal gets neither control characters from names nor incomplete ones. The first
-// error is kept, so that views need not check each write.
+// are refused. The first error is kept, so that views need not check each write.
 #pragma once
 
 #include <memory>
@@ -14,8 +13,10 @@
 
 #include "format/base/handle.h"
 #include "format/base/result.h"
+#include "report/output/json_writer.h"
 #include "report/output/pager.h"
 #include "report/output/progress.h"
+#include "report/output/text.h"
 
 namespace xpu {
 
@@ -28,10 +29,13 @@ class Output {
   Output& operator=(Output&&) noexcept;
   ~Output();
 
-  // Buffered. The first error sticks: later writes do nothing, Close returns it. A terminal gets
-  // whole characters, and of controls no more than our colors (Colors): what programs call their
-  // functions must not steer it.
-  void Write(std::string_view text);
+  // Buffered. The first error sticks: later writes do nothing, Close returns it. Only escaped text
+  // goes out: what programs call their functions must not steer a terminal or add to a document.
+  void Write(const ShownText& text) { WriteBytes(text.text()); }
+  void Write(const JsonWriter& json) { WriteBytes(json.view()); }
+  void Write(Literal text) { WriteBytes(text); }
+  // Text of ours, or of a binary format.
+  void WriteBytes(std::string_view bytes);
   Status Close();
 
   // What does not fit on the screen is shown by `pager`, when there is one.
@@ -50,7 +54,6 @@ class Output {
  private:
   class Gzip;
   Output(int fd, std::string name);
-  void Append(std::string_view text);
   void Flush();
   void Send(std::string_view bytes);
   void WriteThrough(std::string_view bytes);
@@ -68,23 +71,23 @@ class Output {
   bool closed_by_reader_ = false;
 };
 
-// Colors for a terminal. Without them the texts stay as they are, so that nothing but a terminal
-// sees an escape.
+// Colors for a terminal. Without them the texts are only shown, so that nothing but a terminal sees
+// an escape.
 class Colors {
  public:
   explicit Colors(bool on) : on_(on) {}
 
-  std::string Title(std::string_view text) const { return Paint("1", text); }
-  std::string Faint(std::string_view text) const { return Paint("2", text); }
-  std::string Good(std::string_view text) const { return Paint("32", text); }
-  std::string Warning(std::string_view text) const { return Paint("33", text); }
-  std::string Bad(std::string_view text) const { return Paint("31", text); }
-  std::string Gpu(std::string_view text) const { return Paint("36", text); }
+  ShownText Title(std::string_view text) const { return Paint("1", text); }
+  ShownText Faint(std::string_view text) const { return Paint("2", text); }
+  ShownText Good(std::string_view text) const { return Paint("32", text); }
+  ShownText Warning(std::string_view text) const { return Paint("33", text); }
+  ShownText Bad(std::string_view text) const { return Paint("31", text); }
+  ShownText Gpu(std::string_view text) const { return Paint("36", text); }
 
   bool on() const { return on_; }
 
  private:
-  std::string Paint(std::string_view code, std::string_view text) const;
+  ShownText Paint(Literal code, std::string_view text) const;
 
   bool on_;
 };

@@ -70,6 +70,24 @@ std::string ToCsvField(std::string_view text) {
   return field;
 }
 
+void CsvLine::Text(std::string_view text) {
+  const bool is_signed = text.starts_with('+') || text.starts_with('-');
+  const char second = text.size() > 1 ? static_cast<char>(text[1] | 0x20) : ' ';
+  const bool is_run = text.starts_with('=') || text.starts_with('@') ||
+                      (is_signed && second >= 'a' && second <= 'z');
+  Add(ToCsvField(is_run ? Format("'{}", text) : std::string(text)));
+}
+
+void CsvLine::Add(const std::string& field) {
+  if (!std::exchange(is_first_, false)) line_ += ',';
+  line_ += field;
+}
+
+ShownText CsvLine::Take() {
+  is_first_ = true;
+  return ShownText(std::exchange(line_, {}) + "\n");
+}
+
 size_t WidthOf(std::string_view valid_utf8) {
   return static_cast<size_t>(std::count_if(valid_utf8.begin(), valid_utf8.end(), [](char c) {
     return (static_cast<uint8_t>(c) & 0xc0) != 0x80;

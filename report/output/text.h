@@ -1,13 +1,68 @@
 // Text for each output format. Names come from files and programs: any byte may be in them.
+//
+// What leaves has a type that only escaping makes: ShownText for people, CsvLine and JsonWriter
+// (json_writer.h) for programs. Output takes nothing else, so that no view can forget a field.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "format/base/terminal_text.h"
+#include "format/base/text.h"
+
 namespace xpu {
+
+// A text that was known at compile time, so that nothing of a capture is in it.
+struct Literal {
+  template <size_t kBytes>
+  consteval Literal(const char (&literal)[kBytes])  // NOLINT: stands for the literal
+      : text(literal, kBytes - 1) {}
+  operator std::string_view() const { return text; }  // NOLINT: it is one
+  std::string_view text;
+};
+
+class ShownText;
+std::string ShownValue(const ShownText& value);
+template <typename Value>
+auto ShownValue(const Value& value) {
+  if constexpr (std::is_convertible_v<const Value&, std::string_view>) {
+    return ForOneLine(value);
+  } else {
+    return value;
+  }
+}
+
+// Text that a terminal shows and does not execute.
+class ShownText {
+ public:
+  ShownText() = default;
+  // As ForOneLine.
+  static ShownText Line(std::string_view text) { return ShownText(ForOneLine(text)); }
+  // As ForTerminal: names in it must be on one line each before.
+  static ShownText Lines(std::string_view text) { return ShownText(ForTerminal(text)); }
+  // As Format, where each text among `args` becomes a Line.
+  template <typename... Args>
+  static ShownText Of(format_string<decltype(ShownValue(std::declval<const Args&>()))...> pattern,
+                      const Args&... args) {
+    return ShownText(Format(pattern, ShownValue(args)...));
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  friend class Colors;   // the escape sequences that we want
+  friend class CsvLine;  // its cells are escaped
+  explicit ShownText(std::string text) : text_(std::move(text)) {}
+
+  std::string text_;
+};
+
+inline std::string ShownValue(const ShownText& value) { return value.text(); }
 
 // A frame of a folded line. flamegraph.pl and similar tools split frames at ';' and the value at
 // the last space, and take a number before the value for a second value. So ';' becomes ':', a
@@ -22,6 +77,26 @@ void AppendQuoted(std::string& out, std::string_view text);
 // A field of a CSV line, quoted where RFC 4180 asks for it. As ForOneLine, and a backslash is
 // "\x5c", so that each "\xNN" is a byte of the name.
 std::string ToCsvField(std::string_view text);
+
+// A line of a CSV file, cell by cell.
+class CsvLine {
+ public:
+  // As ToCsvField, with one ' before what a spreadsheet would run: '=', '@', '+' or '-' before a
+  // letter.
+  void Text(std::string_view text);
+  // The same, where nothing would be no text at all: "" for an empty one.
+  void KnownText(std::string_view text) { text.empty() ? Add("\"\"") : Text(text); }
+  // A number, or nothing.
+  void Number(std::string_view number) { Add(ToCsvField(number)); }
+  // The line with its end; a new one begins.
+  ShownText Take();
+
+ private:
+  void Add(const std::string& field);
+
+  std::string line_;
+  bool is_first_ = true;
+};
 
 // One line, as ForOneLine, of at most `width` characters, cut in the middle with "..": the ends of
 // names say more than their middles.

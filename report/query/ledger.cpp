@@ -438,7 +438,8 @@ std::string LedgerText(const std::vector<LedgerEntry>& ledger) {
       AddFiles(entry, names);
       continue;
     }
-    AppendFormat(text, "{} {} ({})\n", WithThousands(entry.count), entry.what, entry.name);
+    AppendFormat(text, "{} {} ({})\n", WithThousands(entry.count), entry.what,
+                 ForOneLine(entry.name));
     for (const std::string& detail : entry.details) {
       AppendFormat(text, "  {}\n", ForOneLine(detail));
     }

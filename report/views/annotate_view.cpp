@@ -72,16 +72,16 @@ class Annotation {
  private:
   void WriteHead() {
     const SampledFunction& function = *function_;
-    std::string text = names_.KernelName(function.kernel);
-    if (!function.callee.empty()) AppendFormat(text, " > {}", Demangle(function.callee));
-    AppendFormat(text, "\n  {} {}", WithThousands(function.samples),
-                 ForCount(function.samples, "{sample|samples}"));
+    std::string name = names_.KernelName(function.kernel);
+    if (!function.callee.empty()) AppendFormat(name, " > {}", Demangle(function.callee));
+    std::string text = Format("{} {}", WithThousands(function.samples),
+                              ForCount(function.samples, "{sample|samples}"));
     if (function.kernel_count > 0) {
       AppendFormat(text, ", {} ns in {}", WithThousands(function.kernel_ns),
                    Counted(function.kernel_count, "kernel", "kernels"));
     }
-    AppendFormat(text, ", module {:x}\n\n", function.cubin_crc);
-    output_.Write(text);
+    AppendFormat(text, ", module {:x}", function.cubin_crc);
+    output_.Write(ShownText::Of("{}\n  {}\n\n", name, text));
   }
 
   void WriteStalls() {
@@ -90,7 +90,7 @@ class Annotation {
     for (const auto& [stall, samples] : SortedStalls(sums)) {
       const double share = ShareOf(samples, function_->samples);
       if (share < 1) break;
-      output_.Write(Format("  {:5.1f} %  {:<20} {}\n", share, stall, AdviceText(stall)));
+      output_.Write(ShownText::Of("  {:5.1f} %  {:<20} {}\n", share, stall, AdviceText(stall)));
     }
     output_.Write("\n");
   }
@@ -102,13 +102,13 @@ class Annotation {
     for (const auto& [place, stalls] : lines) {
       if (place.first != file) {
         file = place.first;
-        output_.Write(Format("  {}\n", file));
+        output_.Write(ShownText::Of("  {}\n", file));
       }
       const uint64_t samples = SumOf(stalls);
-      output_.Write(Format("  {} {:5.1f} %  {:>5}  {:<58}  {}\n",
-                           BarOf(samples, function_->samples), ShareOf(samples, function_->samples),
-                           place.second, sources_.Line(place.first, place.second),
-                           StallText(stalls)));
+      output_.Write(ShownText::Of("  {} {:5.1f} %  {:>5}  {:<58}  {}\n",
+                                  BarOf(samples, function_->samples),
+                                  ShareOf(samples, function_->samples), place.second,
+                                  sources_.Line(place.first, place.second), StallText(stalls)));
     }
     if (lines.empty()) {
       output_.Write(
@@ -135,8 +135,8 @@ class Annotation {
       AddStalls(*at, stalls);
       if (!at->lines.empty()) place = ShortPlaceOf(at->lines.front());
     }
-    output_.Write(Format("  {}  {:#06x}  {:<50}  {:<20}  {}\n", share, each.offset, each.text,
-                         place, StallText(stalls)));
+    output_.Write(ShownText::Of("  {}  {:#06x}  {:<50}  {:<20}  {}\n", share, each.offset,
+                                each.text, place, StallText(stalls)));
   }
 
   const Analysis& analysis_;
@@ -183,9 +183,9 @@ void WriteAnnotation(Analysis& analysis, const std::string& wanted, KernelNames 
         "the text of {} is neither in the capture nor here{}\n  hint: xpu-record --gpu-samples "
         "--sources=hit stores it\n",
         Counted(files.size(), "source file", "source files"),
-        files.size() == 1 ? Format(": {}", *files.begin()) : "");
+        files.size() == 1 ? Format(": {}", ForOneLine(*files.begin())) : "");
   }
-  for (const std::string& failure : samples.code().failures()) notes += failure + "\n";
+  for (const std::string& failure : samples.code().failures()) notes += ForOneLine(failure) + "\n";
 }
 
 }  // namespace

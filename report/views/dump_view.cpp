@@ -111,10 +111,10 @@ class FieldWriter {
 
 void WriteProblems(const ReadProblems& problems, Output& output) {
   output.Write(
-      Format("problems blocks_read={} blocks_damaged={} bytes_skipped={} cut={} "
-             "unknown_events={} references_lost={}\n",
-             problems.blocks_read, problems.blocks_damaged, problems.bytes_skipped,
-             problems.cut ? 1 : 0, problems.unknown_events, problems.references_lost));
+      ShownText::Of("problems blocks_read={} blocks_damaged={} bytes_skipped={} cut={} "
+                    "unknown_events={} references_lost={}\n",
+                    problems.blocks_read, problems.blocks_damaged, problems.bytes_skipped,
+                    problems.cut ? 1 : 0, problems.unknown_events, problems.references_lost));
 }
 
 }  // namespace
@@ -132,7 +132,7 @@ void WriteDump(const Analysis& analysis, Output& output) {
       line = kEventName<Event>;
       VisitFields(event, FieldWriter(analysis.model, line, std::is_same_v<Event, SymbolSlice>));
       line += '\n';
-      output.Write(line);
+      output.Write(ShownText::Lines(line));
       output.SetShare(++done, all);
     }
   });
@@ -152,7 +152,7 @@ void WriteDump(const Analysis& analysis, Output& output) {
     line += " details=";
     AppendQuoted(line, details);
     line += '\n';
-    output.Write(line);
+    output.Write(ShownText::Lines(line));
   }
 }
 

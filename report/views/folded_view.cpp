@@ -139,16 +139,13 @@ void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& outpu
       stacks.Rounded(&FoldedStacks::Line::ns, UnitNs(analysis, options));
   uint64_t left_out = 0;
   uint64_t left_out_ns = 0;
-  std::string text;
   for (size_t i = 0; i < lines.size(); ++i) {
     if (rounded[i] == 0) {
       ++left_out;
       left_out_ns = AddSaturated(left_out_ns, lines[i].ns);
       continue;
     }
-    text = stacks.TextOf(lines[i]);
-    AppendFormat(text, " {}\n", rounded[i]);
-    output.Write(text);
+    output.Write(ShownText::Of("{} {}\n", stacks.TextOf(lines[i]), rounded[i]));
   }
   notes += LeftOutText(analysis, options.merge) + EstimateText(analysis);
   if (lines.empty()) notes += WhyNoStacks(analysis, options.merge.mode);
@@ -170,7 +167,8 @@ void WriteSlowStepsFolded(const SlowSteps& steps, Analysis& slow, Analysis& medi
   const std::vector<uint64_t> before = stacks.Rounded(&FoldedStacks::Line::other_ns, unit_ns);
   for (size_t i = 0; i < after.size(); ++i) {
     if (before[i] == 0 && after[i] == 0) continue;
-    output.Write(Format("{} {} {}\n", stacks.TextOf(stacks.lines()[i]), before[i], after[i]));
+    output.Write(
+        ShownText::Of("{} {} {}\n", stacks.TextOf(stacks.lines()[i]), before[i], after[i]));
   }
   notes += LeftOutText(slow, options.merge) + SlowStepsText(steps, compared, slow.frames);
 }

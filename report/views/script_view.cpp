@@ -79,7 +79,7 @@ class Script {
           break;
       }
       line_ += '\n';
-      output_.Write(line_);
+      output_.Write(ShownText::Lines(line_));
       output_.SetShare(++done, events.size());
     }
   }

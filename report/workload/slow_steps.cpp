@@ -117,7 +117,7 @@ std::string ChangesText(const StepGrowth& growth) {
 std::string PathText(const CallTree& tree, PathId path, const FrameTable& frames) {
   constexpr size_t kWidth = 48;
   std::vector<std::string> names;
-  for (const FrameId frame : tree.Path(path)) names.push_back(frames[frame].Label());
+  for (const FrameId frame : tree.Path(path)) names.push_back(ForOneLine(frames[frame].Label()));
   return ShortPath(names, kWidth);
 }
 

@@ -83,8 +83,10 @@ def check_table(what, rows, table):
 
 
 def csv_rows(path):
+    """Without the quote before what a spreadsheet would run."""
     with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        return [{name: re.sub(r"^'(?=[=@]|[+-][A-Za-z])", "", cell) for name, cell in row.items()}
+                for row in csv.DictReader(file)]
 
 
 def ndjson_rows(path):

@@ -80,7 +80,7 @@ class ParquetTables final : public TableSink {
   ParquetChunk WriteChunk(const ColumnValues& values);
   void WritePage(ParquetChunk& chunk, ParquetPage page, const std::string& bytes);
   void WriteBytes(std::string_view bytes) {
-    output_->Write(bytes);
+    output_->WriteBytes(bytes);
     offset_ += bytes.size();
   }
 

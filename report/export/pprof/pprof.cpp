@@ -100,7 +100,7 @@ class PprofWriter {
   }
 
   void Flush() {
-    output_.Write(part_.SerializeAsString());
+    output_.WriteBytes(part_.SerializeAsString());
     part_.Clear();
     in_part_ = 0;
   }

@@ -1,7 +1,6 @@
 #include "report/views/chrome_trace/trace_writer.h"
 
 #include "format/base/json_text.h"
-#include "format/base/text.h"
 
 namespace xpu {
 namespace {
@@ -15,16 +14,17 @@ TraceWriter::TraceWriter(Output& output, uint64_t base_ns) : output_(output), ba
 }
 
 TraceName TraceWriter::Name(std::string_view name, std::string_view category) {
-  TraceName members{.text = ",\"name\":"};
-  AppendJsonString(members.text, name);
-  members.text += ",\"cat\":";
-  AppendJsonString(members.text, category);
+  TraceName members;
+  members.text_ = ",\"name\":";
+  AppendJsonString(members.text_, name);
+  members.text_ += ",\"cat\":";
+  AppendJsonString(members.text_, category);
   return members;
 }
 
 TraceText TraceWriter::Text(std::string_view text) {
   TraceText quoted;
-  AppendJsonString(quoted.text, text);
+  AppendJsonString(quoted.text_, text);
   return quoted;
 }
 
@@ -42,7 +42,7 @@ void TraceWriter::Open(char phase, TraceTrack track) {
     text_.Put(',');
   }
   if (text_.size() >= kBufferBytes) {
-    output_.Write(text_.view());
+    output_.Write(text_);
     text_.Clear();
   }
   text_.Put("\n{\"ph\":\"");
@@ -54,21 +54,20 @@ void TraceWriter::Open(char phase, TraceTrack track) {
   is_open_ = true;
 }
 
-void TraceWriter::BeginArg(std::string_view key) {
-  if (has_args_) {
-    text_.Put(",\"");
-  } else {
-    text_.Put(",\"args\":{\"");
-  }
+void TraceWriter::BeginArg(Literal key) {
+  PutArgs();
+  text_.Put('"');
   text_.Put(key);
   text_.Put("\":");
-  has_args_ = true;
 }
 
-void TraceWriter::PutString(std::string_view text) {
-  quoted_.clear();
-  AppendJsonString(quoted_, text);
-  text_.Put(quoted_);
+void TraceWriter::PutArgs() {
+  if (has_args_) {
+    text_.Put(',');
+  } else {
+    text_.Put(",\"args\":{");
+  }
+  has_args_ = true;
 }
 
 void TraceWriter::PutTime(uint64_t time_ns) {
@@ -79,7 +78,7 @@ void TraceWriter::PutTime(uint64_t time_ns) {
 void TraceWriter::Slice(TraceTrack track, const TraceName& name, uint64_t start_ns,
                         uint64_t end_ns) {
   Open('X', track);
-  text_.Put(name.text);
+  text_.Append(name.text_);
   PutTime(start_ns);
   text_.Put(",\"dur\":");
   text_.PutThousandths(end_ns - std::min(end_ns, start_ns));
@@ -105,20 +104,19 @@ void TraceWriter::Stack(PathId /*path*/, const CallTree& /*tree*/) {}
 
 void TraceWriter::BeginArrows(uint64_t /*first*/, uint64_t /*count*/) {}
 
-void TraceWriter::PutArrowEnd(char phase, std::string_view name, TraceTrack track,
-                              uint64_t time_ns) {
+void TraceWriter::PutArrowEnd(char phase, Literal name, TraceTrack track, uint64_t time_ns) {
   Open(phase, track);
   text_.Put(",\"name\":\"");
   text_.Put(name);
   text_.Put("\",\"cat\":\"");
   text_.Put(name);
-  text_.Put(phase == 'f' ? std::string_view("\",\"bp\":\"e\",\"id\":") : "\",\"id\":");
+  text_.Put(phase == 'f' ? Literal("\",\"bp\":\"e\",\"id\":") : Literal("\",\"id\":"));
   text_.PutNumber(arrows_);
   PutTime(time_ns);
 }
 
-void TraceWriter::Arrow(std::string_view name, uint64_t /*number*/, TraceTrack from,
-                        uint64_t from_ns, TraceTrack to, uint64_t to_ns) {
+void TraceWriter::Arrow(Literal name, uint64_t /*number*/, TraceTrack from, uint64_t from_ns,
+                        TraceTrack to, uint64_t to_ns) {
   ++arrows_;
   PutArrowEnd('s', name, from, from_ns);
   PutArrowEnd('f', name, to, to_ns);
@@ -128,15 +126,17 @@ void TraceWriter::Counter(uint32_t pid, std::string_view name, std::string_view 
                           uint64_t time_ns, double value) {
   Open('C', {pid, 0});
   text_.Put(",\"name\":");
-  PutString(name);
+  text_.PutString(name);
   PutTime(time_ns);
-  BeginArg(series);
-  text_.Put(Format("{:.3f}", value));
+  PutArgs();
+  text_.PutString(series);
+  text_.Put(':');
+  text_.PutFormat("{:.3f}", value);
 }
 
 void TraceWriter::Instant(TraceTrack track, const TraceName& name, uint64_t time_ns) {
   Open('i', track);
-  text_.Put(name.text);
+  text_.Append(name.text_);
   text_.Put(",\"s\":\"t\"");
   PutTime(time_ns);
   ++slices_;
@@ -145,12 +145,12 @@ void TraceWriter::Instant(TraceTrack track, const TraceName& name, uint64_t time
 void TraceWriter::Mark(std::string_view name, uint64_t time_ns) {
   Open('i', {});
   text_.Put(",\"name\":");
-  PutString(name);
+  text_.PutString(name);
   text_.Put(",\"s\":\"g\"");
   PutTime(time_ns);
 }
 
-void TraceWriter::Arg(std::string_view key, const std::array<int32_t, 3>& values) {
+void TraceWriter::Arg(Literal key, const std::array<int32_t, 3>& values) {
   BeginArg(key);
   text_.Put('[');
   text_.PutNumber(values[0]);
@@ -161,38 +161,42 @@ void TraceWriter::Arg(std::string_view key, const std::array<int32_t, 3>& values
   text_.Put(']');
 }
 
-void TraceWriter::ArgText(std::string_view key, std::string_view text) {
+void TraceWriter::ArgText(Literal key, std::string_view text) {
   BeginArg(key);
-  PutString(text);
+  text_.PutString(text);
 }
 
-void TraceWriter::ArgText(std::string_view key, const TraceText& text) {
+void TraceWriter::ArgText(Literal key, const TraceText& text) {
   BeginArg(key);
-  text_.Put(text.text);
+  text_.Append(text.text_);
 }
 
-void TraceWriter::ArgSigned(std::string_view key, int64_t value) {
-  BeginArg(key);
-  text_.PutNumber(value);
-}
-
-void TraceWriter::ArgUnsigned(std::string_view key, uint64_t value) {
+void TraceWriter::ArgSigned(Literal key, int64_t value) {
   BeginArg(key);
   text_.PutNumber(value);
 }
 
-void TraceWriter::ArgThousandths(std::string_view key, uint64_t thousandths) {
+void TraceWriter::ArgUnsigned(Literal key, uint64_t value) {
+  BeginArg(key);
+  text_.PutNumber(value);
+}
+
+void TraceWriter::ArgThousandths(Literal key, uint64_t thousandths) {
   BeginArg(key);
   text_.PutThousandths(thousandths);
 }
 
-void TraceWriter::Metadata(TraceTrack track, std::string_view what, std::string_view name,
+void TraceWriter::Metadata(TraceTrack track, Literal what, std::string_view name,
                            uint64_t sort_index) {
   Open('M', track);
-  text_.Put(Format(",\"name\":\"{}_name\"", what));
+  text_.Put(",\"name\":\"");
+  text_.Put(what);
+  text_.Put("_name\"");
   ArgText("name", name);
   Open('M', track);
-  text_.Put(Format(",\"name\":\"{}_sort_index\"", what));
+  text_.Put(",\"name\":\"");
+  text_.Put(what);
+  text_.Put("_sort_index\"");
   Arg("sort_index", sort_index);
 }
 
@@ -211,12 +215,12 @@ void TraceWriter::Finish(std::span<const Fact> facts) {
   text_.Put("\n],\"otherData\":{");
   for (size_t i = 0; i < facts.size(); ++i) {
     if (i != 0) text_.Put(',');
-    PutString(facts[i].first);
+    text_.PutString(facts[i].first);
     text_.Put(':');
-    PutString(facts[i].second);
+    text_.PutString(facts[i].second);
   }
   text_.Put("}}\n");
-  output_.Write(text_.view());
+  output_.Write(text_);
   text_.Clear();
 }
 

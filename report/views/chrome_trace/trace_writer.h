@@ -3,64 +3,16 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <concepts>
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "report/output/json_writer.h"
 #include "report/output/output.h"
 #include "report/views/timeline/trace_sink.h"
 
 namespace xpu {
-
-// The text of a trace on its way out. A trace has hundreds of millions of small pieces: with
-// std::string's appends, which are calls, the pieces took twice the time.
-class JsonBuffer {
- public:
-  void Put(std::string_view text) { std::memcpy(Room(text.size()), text.data(), text.size()); }
-  template <size_t kBytes>
-  void Put(const char (&literal)[kBytes]) {
-    std::memcpy(Room(kBytes - 1), literal, kBytes - 1);
-  }
-  void Put(char c) { *Room(1) = c; }
-
-  template <std::integral Number>
-  void PutNumber(Number number) {
-    constexpr size_t kMostDigits = 20;
-    char* const begin = Room(kMostDigits);
-    size_ -= static_cast<size_t>(begin + kMostDigits -
-                                 std::to_chars(begin, begin + kMostDigits, number).ptr);
-  }
-  // 12345: 12.345
-  void PutThousandths(uint64_t number) {
-    PutNumber(number / 1000);
-    char* const fraction = Room(4);
-    fraction[0] = '.';
-    fraction[1] = static_cast<char>('0' + number / 100 % 10);
-    fraction[2] = static_cast<char>('0' + number / 10 % 10);
-    fraction[3] = static_cast<char>('0' + number % 10);
-  }
-
-  size_t size() const { return size_; }
-  std::string_view view() const { return {bytes_.data(), size_}; }
-  void Clear() { size_ = 0; }
-
- private:
-  // For `bytes` more, which count as put.
-  char* Room(size_t bytes) {
-    if (bytes > bytes_.size() - size_) bytes_.resize(2 * bytes_.size() + bytes);
-    size_ += bytes;
-    return bytes_.data() + size_ - bytes;
-  }
-
-  std::vector<char> bytes_;
-  size_t size_ = 0;
-};
 
 class TraceWriter : public TraceSink {
  public:
@@ -89,18 +41,18 @@ class TraceWriter : public TraceSink {
                      uint64_t end_ns) override;
   void BeginArrows(uint64_t first, uint64_t count) override;
   // From inside a slice to the slice that encloses (or begins at) `to_ns`.
-  void Arrow(std::string_view name, uint64_t number, TraceTrack from, uint64_t from_ns,
-             TraceTrack to, uint64_t to_ns) override;
+  void Arrow(Literal name, uint64_t number, TraceTrack from, uint64_t from_ns, TraceTrack to,
+             uint64_t to_ns) override;
   void Counter(uint32_t pid, std::string_view name, std::string_view series, uint64_t time_ns,
                double value) override;
   void Instant(TraceTrack track, const TraceName& name, uint64_t time_ns) override;
   void Mark(std::string_view name, uint64_t time_ns) override;
 
   using TraceSink::Arg;
-  void Arg(std::string_view key, const std::array<int32_t, 3>& values) override;
-  void ArgText(std::string_view key, std::string_view text) override;
-  void ArgText(std::string_view key, const TraceText& text) override;
-  void ArgThousandths(std::string_view key, uint64_t thousandths) override;
+  void Arg(Literal key, const std::array<int32_t, 3>& values) override;
+  void ArgText(Literal key, std::string_view text) override;
+  void ArgText(Literal key, const TraceText& text) override;
+  void ArgThousandths(Literal key, uint64_t thousandths) override;
 
   void NameProcess(uint32_t pid, TraceGroup group, std::string_view name,
                    uint64_t sort_index) override;
@@ -110,22 +62,20 @@ class TraceWriter : public TraceSink {
   void Finish(std::span<const Fact> facts) override;
 
  private:
-  void ArgSigned(std::string_view key, int64_t value) override;
-  void ArgUnsigned(std::string_view key, uint64_t value) override;
+  void ArgSigned(Literal key, int64_t value) override;
+  void ArgUnsigned(Literal key, uint64_t value) override;
   void Open(char phase, TraceTrack track);
-  void PutArrowEnd(char phase, std::string_view name, TraceTrack track, uint64_t time_ns);
-  void PutString(std::string_view text);
-  void BeginArg(std::string_view key);
+  void PutArrowEnd(char phase, Literal name, TraceTrack track, uint64_t time_ns);
+  void BeginArg(Literal key);
+  void PutArgs();
   void Close();
   void PutTime(uint64_t time_ns);
   uint64_t SinceBase(uint64_t time_ns) const { return time_ns - std::min(time_ns, base_ns_); }
-  void Metadata(TraceTrack track, std::string_view what, std::string_view name,
-                uint64_t sort_index);
+  void Metadata(TraceTrack track, Literal what, std::string_view name, uint64_t sort_index);
 
   Output& output_;
   const uint64_t base_ns_;
-  JsonBuffer text_;  // what the output does not have yet
-  std::string quoted_;
+  JsonWriter text_;  // what the output does not have yet
   bool is_open_ = false;
   bool has_args_ = false;
   uint64_t arrows_ = 0;

@@ -121,7 +121,8 @@ void FlameCode::Write(PageData& data) const {
   const auto write_stalls = [&](const Stalls& stalls) {
     data.Raw("[");
     for (size_t i = 0; i < stalls.size(); ++i) {
-      data.Raw(Format("{}{},{}", i == 0 ? "" : ",", stalls[i].first, stalls[i].second));
+      if (i > 0) data.Raw(",");
+      data.Numbers("{},{}", stalls[i].first, stalls[i].second);
     }
     data.Raw("]");
   };
@@ -131,18 +132,18 @@ void FlameCode::Write(PageData& data) const {
     data.String(function.name);
     data.Raw(",\"callee\":");
     data.String(function.callee);
-    data.Raw(Format(",\"samples\":{},\"ns\":{},\"count\":{},\n", function.samples, function.ns,
-                    function.count));
+    data.Numbers(",\"samples\":{},\"ns\":{},\"count\":{},\n", function.samples, function.ns,
+                 function.count);
     data.Array("lines", function.lines, [&](const Line& line) {
-      data.Raw(Format("[{},{},", line.file, line.line));
+      data.Numbers("[{},{},", line.file, line.line);
       write_stalls(line.stalls);
       data.Raw("]");
     });
     data.Raw(",\n");
     data.Array("instructions", function.instructions, [&](const Instruction& each) {
-      data.Raw(Format("[{},", each.offset));
+      data.Numbers("[{},", each.offset);
       data.String(each.text);
-      data.Raw(Format(",{},{},", each.at.file, each.at.line));
+      data.Numbers(",{},{},", each.at.file, each.at.line);
       write_stalls(each.at.stalls);
       data.Raw("]");
     });
@@ -158,9 +159,8 @@ void FlameCode::Write(PageData& data) const {
     data.String(AdviceText(stall));
     data.Raw("}");
   });
-  data.Raw(
-      Format(",\n\"leftOut\":{},\"linesLeftOut\":{},\"instructionsLeftOut\":{},\"hasTexts\":{}}}",
-             left_out_, lines_left_out_, instructions_left_out_, has_texts_ ? "true" : "false"));
+  data.Numbers(",\n\"leftOut\":{},\"linesLeftOut\":{},\"instructionsLeftOut\":{},\"hasTexts\":{}}}",
+               left_out_, lines_left_out_, instructions_left_out_, has_texts_);
 }
 
 void WriteCode(const FlameCode* code, PageData& data) {

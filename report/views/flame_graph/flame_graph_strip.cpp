@@ -48,8 +48,9 @@ void WriteLane(const StripLane& lane, uint64_t start_ns, PageData& data) {
   data.String(lane.name);
   data.Raw(",\"unit\":");
   data.String(lane.unit);
-  const std::string first = lane.first_slice ? std::to_string(*lane.first_slice) : "null";
-  data.Raw(Format(",\"top\":{:.6g},\"first\":{},\n", lane.top, first));
+  data.Numbers(",\"top\":{:.6g},\"first\":", lane.top);
+  data.Number(lane.first_slice);
+  data.Raw(",\n");
   uint64_t end_ns = start_ns;
   data.Array("gap", lane.bars, [&](const StripLane::Bar& bar) {
     data.Number(bar.begin_ns - std::min(bar.begin_ns, end_ns));
@@ -65,7 +66,7 @@ void WriteLane(const StripLane& lane, uint64_t start_ns, PageData& data) {
     return;
   }
   data.Array("value", lane.values, [&](double value) {
-    data.Raw(std::isfinite(value) ? Format("{:.6g}", value) : "0");  // JSON has no others
+    data.Numbers("{:.6g}", std::isfinite(value) ? value : 0.0);  // JSON has no others
   });
   data.Raw("}");
 }
@@ -92,7 +93,7 @@ void WriteChoice(const FlameStrip& strip, const std::vector<uint32_t>& node_of_p
   data.String(strip.what);
   data.Raw(",\"text\":");
   data.String(strip.text);
-  data.Raw(Format(",\"first\":{},\"each\":{},\n", strip.first, strip.each));
+  data.Numbers(",\"first\":{},\"each\":{},\n", strip.first, strip.each);
   data.Array("size", sizes, [&](uint32_t size) { data.Number(size); });
   data.Raw(",\n");
   const Cell* before = nullptr;
@@ -145,9 +146,9 @@ void WriteStrip(const FlameStrip* strip, uint64_t start_ns,
     data.Raw("\"strip\":null,\n");
     return;
   }
-  data.Raw(Format("\"strip\":{{\"fromNs\":{},\"toNs\":{},\n",
-                  strip->from_ns - std::min(strip->from_ns, start_ns),
-                  strip->to_ns - std::min(strip->to_ns, start_ns)));
+  data.Numbers("\"strip\":{{\"fromNs\":{},\"toNs\":{},\n",
+               strip->from_ns - std::min(strip->from_ns, start_ns),
+               strip->to_ns - std::min(strip->to_ns, start_ns));
   data.Array("lanes", strip->lanes,
              [&](const StripLane& lane) { WriteLane(lane, start_ns, data); });
   data.Raw(",\n\"choice\":");

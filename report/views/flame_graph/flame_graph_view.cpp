@@ -128,25 +128,31 @@ void WriteRecording(const Analysis& analysis, const FlameGraphOptions& options, 
       {"mode", ModeName(options.merge.mode)},
       {"unit", unit}};
   for (const auto& [key, text] : texts) {
-    writer.Raw(Format("\"{}\":", key));
+    writer.String(key);
+    writer.Raw(":");
     writer.String(text);
     writer.Raw(",");
   }
   const auto& ends = model.events.recording_end;
   const uint64_t end_ns = ends.empty() ? 0 : ends.back().time_ns;
-  const std::string start =
-      info.start_realtime_ns == 0 ? "null" : std::to_string(info.start_realtime_ns / kMsNs);
-  const std::string duration =
-      end_ns < info.start_ns || infos.empty() ? "null" : std::to_string(end_ns - info.start_ns);
-  writer.Raw(Format("\"startMs\":{},\"durationNs\":{},\n", start, duration));
+  std::optional<uint64_t> start;
+  std::optional<uint64_t> duration;
+  if (info.start_realtime_ns != 0) start = info.start_realtime_ns / kMsNs;
+  if (end_ns >= info.start_ns && !infos.empty()) duration = end_ns - info.start_ns;
+  writer.Raw("\"startMs\":");
+  writer.Number(start);
+  writer.Raw(",\"durationNs\":");
+  writer.Number(duration);
+  writer.Raw(",\n");
 }
 
 void WriteLosses(const Analysis& analysis, PageData& writer) {
   std::vector<LedgerEntry> losses = BuildLedger(analysis);
   std::erase_if(losses, [](const LedgerEntry& e) { return e.severity == Severity::kNote; });
   writer.Array("losses", losses, [&](const LedgerEntry& entry) {
-    writer.Raw(
-        Format("{{\"severity\":\"{}\",\"count\":{},\"what\":", SeverityName(entry), entry.count));
+    writer.Raw("{\"severity\":");
+    writer.String(SeverityName(entry));
+    writer.Numbers(",\"count\":{},\"what\":", entry.count);
     writer.String(entry.what);
     writer.Raw(",\"advice\":");
     writer.String(entry.advice);
@@ -191,7 +197,8 @@ class PageSources {
       writer.String(path);
       writer.Raw(":[");
       for (size_t i = 0; i < texts.size(); ++i) {
-        writer.Raw(Format("{}[{},", i == 0 ? "" : ",", texts[i].first_line));
+        if (i > 0) writer.Raw(",");
+        writer.Numbers("[{},", texts[i].first_line);
         writer.String(texts[i].text);
         writer.Raw("]");
       }
@@ -211,7 +218,7 @@ void WriteFrames(const UsedFrames& used, const PageSources& sources, PageData& w
   writer.Array("name", used.frames(), [&](const NamedFrame* f) { writer.String(f->Label()); });
   writer.Raw(",\n");
   writer.Array("module", used.frames(),
-               [&](const NamedFrame* f) { writer.Raw(std::to_string(used.ModuleOf(*f))); });
+               [&](const NamedFrame* f) { writer.Number(used.ModuleOf(*f)); });
   writer.Raw(",\n");
   writer.Array("kind", used.frames(),
                [&](const NamedFrame* f) { writer.Number(static_cast<uint64_t>(f->origin)); });
@@ -221,9 +228,8 @@ void WriteFrames(const UsedFrames& used, const PageSources& sources, PageData& w
   });
   if (sources.HasNativeCode(used)) {
     writer.Raw(",\n");
-    writer.Array("file", used.frames(), [&](const NamedFrame* f) {
-      writer.Raw(std::to_string(sources.NumberOf(f->source)));
-    });
+    writer.Array("file", used.frames(),
+                 [&](const NamedFrame* f) { writer.Number(sources.NumberOf(f->source)); });
   }
   writer.Raw("},\n");
   std::vector<std::string_view> families;
@@ -334,9 +340,9 @@ void WritePage(Analysis& analysis, const CallTree& tree, const FlameGraphOptions
   const size_t data = kFlameGraphPage.find(kFlameGraphData);
   XPU_CHECK(data != std::string_view::npos);
   const std::optional<FlameCode> code = FlameCode::Of(analysis, tree, options.merge.kernel_names);
-  output.Write(kFlameGraphPage.substr(0, data));
+  output.WriteBytes(kFlameGraphPage.substr(0, data));
   WriteFlameGraphData(analysis, tree, options, output, compared, strip, code ? &*code : nullptr);
-  output.Write(kFlameGraphPage.substr(data + kFlameGraphData.size()));
+  output.WriteBytes(kFlameGraphPage.substr(data + kFlameGraphData.size()));
 }
 
 }  // namespace

@@ -1,14 +1,15 @@
 // Writes the JSON of a page in parts, so that no text holds a whole large capture.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <optional>
 #include <string_view>
 #include <utility>
 
-#include "format/base/json_text.h"
 #include "format/base/text.h"
+#include "report/output/json_writer.h"
 #include "report/output/output.h"
 
 namespace xpu {
@@ -16,30 +17,31 @@ namespace xpu {
 class PageData {
  public:
   explicit PageData(Output& output) : output_(output) {}
-  ~PageData() { output_.Write(text_); }
+  ~PageData() { output_.Write(json_); }
   PageData(const PageData&) = delete;
   PageData& operator=(const PageData&) = delete;
 
-  void Raw(std::string_view json) {
-    text_ += json;
-    if (text_.size() < kPartBytes) return;
-    output_.Write(text_);
-    text_.clear();
+  void Raw(Literal json) {
+    json_.Put(json);
+    if (json_.size() < kPartBytes) return;
+    output_.Write(json_);
+    json_.Clear();
   }
-  // Without `<`: no name can end the script element around it.
-  void String(std::string_view text) {
-    std::string json;
-    AppendJsonString(json, text);
-    for (size_t at = 0; (at = json.find('<', at)) != std::string::npos;) {
-      json.replace(at, 1, "\\u003c");
-    }
-    Raw(json);
+  template <typename... Of>
+  void Numbers(format_string<Of&...> pattern, Of... numbers) {
+    json_.PutFormat(pattern, numbers...);
   }
-  void Number(uint64_t number) { Raw(std::to_string(number)); }
+  void String(std::string_view text) { json_.PutStringOfPage(text); }
+  void Number(std::integral auto number) { json_.PutNumber(number); }
+  void Number(std::optional<uint64_t> number) {
+    if (number) return Number(*number);
+    Raw("null");
+  }
   // "key":[...], an entry for each element.
   template <typename List, typename WriteOne>
-  void Array(std::string_view key, const List& list, WriteOne write_one) {
-    Raw(Format("\"{}\":[", key));
+  void Array(Literal key, const List& list, WriteOne write_one) {
+    String(key);
+    Raw(":[");
     bool first = true;
     for (const auto& element : list) {
       if (!std::exchange(first, false)) Raw(",");
@@ -51,7 +53,7 @@ class PageData {
  private:
   static constexpr size_t kPartBytes = size_t{64} << 10;
   Output& output_;
-  std::string text_;
+  JsonWriter json_;
 };
 
 }  // namespace xpu

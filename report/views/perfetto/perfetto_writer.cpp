@@ -126,17 +126,19 @@ uint64_t PerfettoWriter::Intern(Texts& texts, std::string_view text, Define&& de
 }
 
 TraceName PerfettoWriter::Name(std::string_view name, std::string_view category) {
-  TraceName made{.text = ForOneLine(name)};
-  made.name_id = Intern(names_, made.text, [&] { return defined_->add_event_names(); });
-  made.category_id =
-      Intern(categories_, category, [&] { return defined_->add_event_categories(); });
+  TraceName made;
+  made.text_ = ForOneLine(name);
+  made.name_id_ = Intern(names_, made.text_, [&] { return defined_->add_event_names(); });
+  made.category_id_ =
+      Intern(categories_, ForOneLine(category), [&] { return defined_->add_event_categories(); });
   return made;
 }
 
 TraceText PerfettoWriter::Text(std::string_view text) {
-  TraceText made{.text = ForOneLine(text)};
-  made.id =
-      Intern(values_, made.text, [&] { return defined_->add_debug_annotation_string_values(); });
+  TraceText made;
+  made.text_ = ForOneLine(text);
+  made.id_ =
+      Intern(values_, made.text_, [&] { return defined_->add_debug_annotation_string_values(); });
   return made;
 }
 
@@ -144,13 +146,13 @@ void PerfettoWriter::PutHead(uint32_t type, uint64_t track, const TraceName& nam
                              WireBuffer& event) {
   event.PutVarint(TrackEvent::kTypeFieldNumber, type);
   event.PutVarint(TrackEvent::kTrackUuidFieldNumber, track);
-  if (name.category_id != 0) {
-    event.PutVarint(TrackEvent::kCategoryIidsFieldNumber, name.category_id);
+  if (name.category_id_ != 0) {
+    event.PutVarint(TrackEvent::kCategoryIidsFieldNumber, name.category_id_);
   }
-  if (name.name_id != 0) {
-    event.PutVarint(TrackEvent::kNameIidFieldNumber, name.name_id);
+  if (name.name_id_ != 0) {
+    event.PutVarint(TrackEvent::kNameIidFieldNumber, name.name_id_);
   } else {
-    event.PutBytes(TrackEvent::kNameFieldNumber, name.text);
+    event.PutBytes(TrackEvent::kNameFieldNumber, name.text_);
   }
 }
 
@@ -209,8 +211,8 @@ void PerfettoWriter::BeginArrows(uint64_t first, uint64_t count) {
   }
 }
 
-void PerfettoWriter::Arrow(std::string_view name, uint64_t number, TraceTrack from,
-                           uint64_t from_ns, TraceTrack /*to*/, uint64_t /*to_ns*/) {
+void PerfettoWriter::Arrow(Literal name, uint64_t number, TraceTrack from, uint64_t from_ns,
+                           TraceTrack /*to*/, uint64_t /*to_ns*/) {
   if (number == 0) {
     number = kFirstUnannouncedArrow + unannounced_arrows_++;
     const TraceName begin = Name(name, name);
@@ -266,7 +268,7 @@ uint64_t PerfettoWriter::KeyOf(std::string_view key) {
   return known.id;
 }
 
-size_t PerfettoWriter::BeginArg(std::string_view key) {
+size_t PerfettoWriter::BeginArg(Literal key) {
   const uint64_t id = KeyOf(key);
   const size_t place = event_.BeginShort(TrackEvent::kDebugAnnotationsFieldNumber);
   if (id != 0) {
@@ -277,19 +279,19 @@ size_t PerfettoWriter::BeginArg(std::string_view key) {
   return place;
 }
 
-void PerfettoWriter::ArgSigned(std::string_view key, int64_t value) {
+void PerfettoWriter::ArgSigned(Literal key, int64_t value) {
   const size_t place = BeginArg(key);
   event_.PutVarint(DebugAnnotation::kIntValueFieldNumber, static_cast<uint64_t>(value));
   event_.EndShort(place);
 }
 
-void PerfettoWriter::ArgUnsigned(std::string_view key, uint64_t value) {
+void PerfettoWriter::ArgUnsigned(Literal key, uint64_t value) {
   const size_t place = BeginArg(key);
   event_.PutVarint(DebugAnnotation::kUintValueFieldNumber, value);
   event_.EndShort(place);
 }
 
-void PerfettoWriter::Arg(std::string_view key, const std::array<int32_t, 3>& values) {
+void PerfettoWriter::Arg(Literal key, const std::array<int32_t, 3>& values) {
   const size_t place = BeginArg(key);
   for (const int32_t value : values) {
     const size_t item = event_.BeginShort(DebugAnnotation::kArrayValuesFieldNumber);
@@ -299,24 +301,22 @@ void PerfettoWriter::Arg(std::string_view key, const std::array<int32_t, 3>& val
   event_.EndShort(place);
 }
 
-void PerfettoWriter::ArgText(std::string_view key, std::string_view text) {
-  ArgText(key, Text(text));
-}
+void PerfettoWriter::ArgText(Literal key, std::string_view text) { ArgText(key, Text(text)); }
 
-void PerfettoWriter::ArgText(std::string_view key, const TraceText& text) {
-  if (text.id != 0) {
+void PerfettoWriter::ArgText(Literal key, const TraceText& text) {
+  if (text.id_ != 0) {
     const size_t place = BeginArg(key);
-    event_.PutVarint(DebugAnnotation::kStringValueIidFieldNumber, text.id);
+    event_.PutVarint(DebugAnnotation::kStringValueIidFieldNumber, text.id_);
     event_.EndShort(place);
     return;
   }
   other_.Clear();
   other_.PutBytes(DebugAnnotation::kNameFieldNumber, key);
-  other_.PutBytes(DebugAnnotation::kStringValueFieldNumber, text.text);
+  other_.PutBytes(DebugAnnotation::kStringValueFieldNumber, text.text_);
   event_.PutBytes(TrackEvent::kDebugAnnotationsFieldNumber, other_.view());
 }
 
-void PerfettoWriter::ArgThousandths(std::string_view key, uint64_t thousandths) {
+void PerfettoWriter::ArgThousandths(Literal key, uint64_t thousandths) {
   const size_t place = BeginArg(key);
   event_.PutDouble(DebugAnnotation::kDoubleValueFieldNumber,
                    static_cast<double>(thousandths) / 1000);
@@ -409,7 +409,7 @@ void PerfettoWriter::WriteBlock(std::string_view deflated) {
   packet.PutBytes(TracePacket::kCompressedPacketsFieldNumber, deflated);
   WireBuffer file;
   file.PutBytes(perfetto::Trace::kPacketFieldNumber, packet.view());
-  output_.Write(file.view());
+  output_.WriteBytes(file.view());
 }
 
 void PerfettoWriter::Finish(std::span<const Fact> facts) {

@@ -53,18 +53,18 @@ class PerfettoWriter : public TraceSink {
   void Stack(PathId path, const CallTree& tree) override;
   void BeginArrows(uint64_t first, uint64_t count) override;
   // One that was not announced begins in a moment of its own with the name of the arrow.
-  void Arrow(std::string_view name, uint64_t number, TraceTrack from, uint64_t from_ns,
-             TraceTrack to, uint64_t to_ns) override;
+  void Arrow(Literal name, uint64_t number, TraceTrack from, uint64_t from_ns, TraceTrack to,
+             uint64_t to_ns) override;
   void Counter(uint32_t pid, std::string_view name, std::string_view series, uint64_t time_ns,
                double value) override;
   void Instant(TraceTrack track, const TraceName& name, uint64_t time_ns) override;
   void Mark(std::string_view name, uint64_t time_ns) override;
 
   using TraceSink::Arg;
-  void Arg(std::string_view key, const std::array<int32_t, 3>& values) override;
-  void ArgText(std::string_view key, std::string_view text) override;
-  void ArgText(std::string_view key, const TraceText& text) override;
-  void ArgThousandths(std::string_view key, uint64_t thousandths) override;
+  void Arg(Literal key, const std::array<int32_t, 3>& values) override;
+  void ArgText(Literal key, std::string_view text) override;
+  void ArgText(Literal key, const TraceText& text) override;
+  void ArgThousandths(Literal key, uint64_t thousandths) override;
 
   void NameProcess(uint32_t pid, TraceGroup group, std::string_view name,
                    uint64_t sort_index) override;
@@ -89,8 +89,8 @@ class PerfettoWriter : public TraceSink {
     }
   };
 
-  void ArgSigned(std::string_view key, int64_t value) override;
-  void ArgUnsigned(std::string_view key, uint64_t value) override;
+  void ArgSigned(Literal key, int64_t value) override;
+  void ArgUnsigned(Literal key, uint64_t value) override;
 
   void WriteHead();
   // `define` adds a new text to what the next packet defines. 0: there is no room for it.
@@ -103,7 +103,7 @@ class PerfettoWriter : public TraceSink {
   void DefineFrame(FrameId frame);
   uint64_t KeyOf(std::string_view key);
   // An argument of the open event; its value is put next.
-  size_t BeginArg(std::string_view key);
+  size_t BeginArg(Literal key);
 
   static void PutHead(uint32_t type, uint64_t track, const TraceName& name, WireBuffer& event);
   void OpenEvent(uint32_t type, uint64_t track, const TraceName& name, uint64_t time_ns);

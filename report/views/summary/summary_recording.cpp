@@ -419,7 +419,7 @@ void WriteNameless(const Analysis& analysis, const NamelessFiles& nameless, Summ
     text.Wrapped(indent, indent, file.reason);
   }
   if (nameless.files.size() > rows) {
-    text.Raw(Format("  ... {} more\n", nameless.files.size() - rows));
+    text.Wrapped("  ", "  ", Format("... {} more", nameless.files.size() - rows));
   }
   for (LedgerEntry& cause : causes) cause.details.clear();  // the rows say it
   WriteEntries(causes, text);

@@ -54,11 +54,11 @@ FittingNames WithoutWholeOfDistinct(FittingNames names) {
 
 }  // namespace
 
-std::string SummaryText::Label(std::string_view label) const {
+ShownText SummaryText::Label(std::string_view label) const {
   return colors_.Faint(Format("{:<{}}", label, kLabelWidth));
 }
 
-std::string SummaryText::Toned(std::string_view text, Tone tone) const {
+ShownText SummaryText::Toned(std::string_view text, Tone tone) const {
   switch (tone) {
     case Tone::kPlain:
       break;
@@ -69,28 +69,35 @@ std::string SummaryText::Toned(std::string_view text, Tone tone) const {
     case Tone::kBad:
       return colors_.Bad(text);
   }
-  return std::string(text);
+  return ShownText::Line(text);
 }
 
 void SummaryText::Line(std::string_view label, std::string_view text, Tone tone) {
-  output_.Write(Label(label) + Toned(ToWidth(text, kWidth - kLabelWidth), tone) + "\n");
+  output_.Write(
+      ShownText::Of("{}{}\n", Label(label), Toned(ToWidth(text, kWidth - kLabelWidth), tone)));
 }
 
 void SummaryText::Paragraph(std::string_view label, std::string_view text) {
-  Wrapped(Label(label), std::string(kLabelWidth, ' '), text);
+  Wrap(Label(label), std::string(kLabelWidth, ' '), text);
 }
 
 void SummaryText::Wrapped(std::string_view first, std::string_view indent, std::string_view text) {
+  Wrap(ShownText::Line(first), indent, text);
+}
+
+void SummaryText::Wrap(const ShownText& first, std::string_view indent, std::string_view text) {
   const size_t width = kWidth - indent.size();
-  std::string line(first);
+  ShownText begin = first;
+  std::string line;
   size_t used = 0;
   for (size_t at = 0; at < text.size();) {
     size_t end = std::min(text.find(' ', at), text.size());
     if (text.substr(end).starts_with(" %")) end = std::min(text.find(' ', end + 1), text.size());
     const std::string word = ToWidth(text.substr(at, end - at), width);
     if (used > 0 && used + 1 + WidthOf(word) > width) {
-      output_.Write(line + "\n");
-      line = indent;
+      output_.Write(ShownText::Of("{}{}\n", begin, line));
+      begin = ShownText::Line(indent);
+      line.clear();
       used = 0;
     }
     if (used > 0) line += ' ';
@@ -98,24 +105,27 @@ void SummaryText::Wrapped(std::string_view first, std::string_view indent, std::
     used += (used > 0 ? 1 : 0) + WidthOf(word);
     at = end + 1;
   }
-  output_.Write(line + "\n");
+  output_.Write(ShownText::Of("{}{}\n", begin, line));
 }
 
 void SummaryText::Heading(std::string_view title, std::string_view rest) {
-  output_.Write("\n" + colors_.Title(title) + std::string(rest) + "\n");
+  output_.Write(ShownText::Of("\n{}{}\n", colors_.Title(title), rest));
 }
 
-void SummaryText::Names(std::string_view names) { output_.Write(colors_.Faint(names) + "\n"); }
+void SummaryText::Names(std::string_view names) {
+  output_.Write(ShownText::Of("{}\n", colors_.Faint(names)));
+}
 
 void SummaryText::Row(const std::string& numbers, std::string_view name) {
-  output_.Write(numbers + ToWidth(name, WidthAfter(numbers)) + "\n");
+  output_.Write(ShownText::Of("{}{}\n", numbers, ToWidth(name, WidthAfter(numbers))));
 }
 
 void SummaryText::Command(std::string_view command) {
   std::string indent(4, ' ');
   std::string line;
-  const auto end_line = [&](std::string_view end) {
-    output_.Write(indent + colors_.Gpu(line) + std::string(end));
+  const auto end_line = [&](Literal end) {
+    output_.Write(ShownText::Of("{}{}", indent, colors_.Gpu(line)));
+    output_.Write(end);
     indent.assign(8, ' ');
     line.clear();
   };

@@ -43,16 +43,14 @@ class SummaryText {
   static size_t WidthAfter(const std::string& numbers) {
     return kWidth - (numbers.size() < kWidth ? numbers.size() : kWidth);
   }
-  void Raw(std::string_view text) { output_.Write(text); }
   // A command line to copy: where it is too long it goes on in the next line, after a backslash.
   void Command(std::string_view command);
 
-  const Colors& colors() const { return colors_; }
-
  private:
   // Labels take the first ten columns.
-  std::string Label(std::string_view label) const;
-  std::string Toned(std::string_view text, Tone tone) const;
+  ShownText Label(std::string_view label) const;
+  ShownText Toned(std::string_view text, Tone tone) const;
+  void Wrap(const ShownText& first, std::string_view indent, std::string_view text);
 
   Output& output_;
   const Colors colors_;

@@ -147,7 +147,7 @@ void WriteDiff(const DiffCaptures& captures, const TopOptions& options, Output& 
   const std::string totals = TotalsText(captures);
   // Readers of CSV and JSON expect nothing before the tables.
   if (options.format == TableFormat::kTable) {
-    output.Write(totals + "\n");
+    output.Write(ShownText::Lines(totals + "\n"));
   } else {
     notes += totals;
   }

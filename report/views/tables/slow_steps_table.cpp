@@ -65,7 +65,7 @@ void WriteSlowStepsTable(const SlowSteps& steps, Analysis& slow, Analysis& media
   const std::string text = SlowStepsText(steps, compared, slow.frames);
   // Readers of CSV and JSON expect nothing before the tables.
   if (options.format == TableFormat::kTable) {
-    output.Write(text + "\n");
+    output.Write(ShownText::Lines(text + "\n"));
   } else {
     notes += text;
   }

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <optional>
 
-#include "format/base/json_text.h"
 #include "format/base/split.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
@@ -162,7 +161,7 @@ void TableWriter::Write(const Table& table, bool is_one_of_many) {
       break;
     case TableFormat::kCsv:
       if (!is_first_) output_.Write("\n");
-      if (is_one_of_many) output_.Write("# " + table.name + "\n");
+      if (is_one_of_many) output_.Write(ShownText::Of("# {}\n", table.name));
       WriteCsv(table);
       break;
     case TableFormat::kJson:
@@ -173,8 +172,9 @@ void TableWriter::Write(const Table& table, bool is_one_of_many) {
 }
 
 void TableWriter::Close() {
-  if (format_ == TableFormat::kJson) output_.Write(is_first_ ? "{\n}\n" : "\n}\n");
-  if (!empty_names_.empty()) output_.Write(Format(" Empty tables: {}\n", empty_names_));
+  if (format_ == TableFormat::kJson)
+    output_.Write(is_first_ ? Literal("{\n}\n") : Literal("\n}\n"));
+  if (!empty_names_.empty()) output_.Write(ShownText::Of(" Empty tables: {}\n", empty_names_));
 }
 
 void TableWriter::WriteText(const Table& table, bool is_one_of_many) {
@@ -182,7 +182,7 @@ void TableWriter::WriteText(const Table& table, bool is_one_of_many) {
     AppendFormat(empty_names_, "{}{}", empty_names_.empty() ? "" : ", ", table.name);
     return;
   }
-  output_.Write(" ** " + colors_.Title(table.title) + Format(" ({}):", table.name));
+  output_.Write(ShownText::Of(" ** {} ({}):", colors_.Title(table.title), table.name));
   if (table.shown() == 0) {
     output_.Write(" no rows\n\n");
     return;
@@ -197,62 +197,62 @@ void TableWriter::WriteText(const Table& table, bool is_one_of_many) {
     const bool is_last = i + 1 == widths.size() && table.columns[i].is_text;
     rules.emplace_back(is_last ? std::min(widths[i], kLongestRule) : widths[i], '-');
   }
-  output_.Write(colors_.Title(Aligned(table, widths, names)) + "\n");
-  output_.Write(colors_.Faint(Aligned(table, widths, rules)) + "\n");
+  output_.Write(ShownText::Of("{}\n", colors_.Title(Aligned(table, widths, names))));
+  output_.Write(ShownText::Of("{}\n", colors_.Faint(Aligned(table, widths, rules))));
   Row cells;
   for (size_t i = 0; i < table.shown() && !output_.failed(); ++i) {
     table.MakeShown(i, cells);
     for (size_t column = 0; column < cells.size(); ++column) {
       cells[column] = TextCell(table, column, cells[column]);
     }
-    output_.Write(Aligned(table, widths, cells) + "\n");
+    output_.Write(ShownText::Of("{}\n", Aligned(table, widths, cells)));
   }
   output_.Write("\n");
 }
 
 void TableWriter::WriteCsv(const Table& table) {
-  std::string line;
-  for (const Column& column : table.columns) {
-    if (!line.empty()) line += ',';
-    line += ToCsvField(column.name);
-  }
-  output_.Write(line + "\n");
+  CsvLine line;
+  for (const Column& column : table.columns) line.Text(column.name);
+  output_.Write(line.Take());
   Row cells;
   for (size_t i = 0; i < table.shown() && !output_.failed(); ++i) {
     table.MakeShown(i, cells);
-    line.clear();
     for (size_t column = 0; column < cells.size(); ++column) {
-      if (column > 0) line += ',';
-      line += ToCsvField(cells[column]);
+      if (table.columns[column].is_text) {
+        line.Text(cells[column]);
+      } else {
+        line.Number(cells[column]);
+      }
     }
-    line += '\n';
-    output_.Write(line);
+    output_.Write(line.Take());
   }
 }
 
 void TableWriter::WriteJson(const Table& table) {
-  std::string text = is_first_ ? "{\n" : ",\n";
-  AppendJsonString(text, table.name);
-  text += ": [";
+  JsonWriter json;
+  json.Put(is_first_ ? Literal("{\n") : Literal(",\n"));
+  json.PutString(table.name);
+  json.Put(": [");
   Row cells;
   for (size_t i = 0; i < table.shown() && !output_.failed(); ++i) {
     table.MakeShown(i, cells);
-    text += i == 0 ? "\n  {" : ",\n  {";
+    json.Put(i == 0 ? Literal("\n  {") : Literal(",\n  {"));
     for (size_t column = 0; column < cells.size(); ++column) {
-      if (column > 0) text += ", ";
-      AppendJsonString(text, table.columns[column].name);
-      text += ": ";
+      if (column > 0) json.Put(", ");
+      json.PutString(table.columns[column].name);
+      json.Put(": ");
       if (table.columns[column].is_text) {
-        AppendJsonString(text, cells[column]);
+        json.PutString(cells[column]);
       } else {
-        text += cells[column].empty() ? "null" : cells[column];
+        json.PutDigits(cells[column]);
       }
     }
-    text += '}';
-    output_.Write(text);
-    text.clear();
+    json.Put('}');
+    output_.Write(json);
+    json.Clear();
   }
-  output_.Write(text + (table.shown() == 0 ? "]" : "\n]"));
+  json.Put(table.shown() == 0 ? Literal("]") : Literal("\n]"));
+  output_.Write(json);
 }
 
 }  // namespace xpu

@@ -57,7 +57,7 @@ const TraceName& TraceNames::OfWork(const GpuWork& work) {
 
 const TraceName& TraceNames::OfFrame(FrameId frame) {
   TraceName& name = At(frames_, frame);
-  if (name.text.empty()) {
+  if (name.empty()) {
     const NamedFrame& named = analysis_.frames[frame];
     name = sink_.Name(named.Label(), CategoryOf(named.origin));
   }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "report/analysis/call_tree.h"
+#include "report/output/text.h"
 
 namespace xpu {
 
@@ -21,17 +22,28 @@ struct TraceTrack {
 };
 
 // What an event is called, prepared by the sink once for what is written often.
-struct TraceName {
-  std::string text;      // as the sink writes it
-  uint64_t name_id = 0;  // what else a sink has for it
-  uint64_t category_id = 0;
+class TraceName {
+ public:
+  bool empty() const { return text_.empty(); }
+
+ private:
+  friend class PerfettoWriter;
+  friend class TraceWriter;
+  std::string text_;      // as the sink writes it
+  uint64_t name_id_ = 0;  // what else a sink has for it
+  uint64_t category_id_ = 0;
 };
 
 // The same for the text of an argument.
-struct TraceText {
-  std::string text;
-  uint64_t id = 0;
-  bool empty() const { return text.empty(); }
+class TraceText {
+ public:
+  bool empty() const { return text_.empty(); }
+
+ private:
+  friend class PerfettoWriter;
+  friend class TraceWriter;
+  std::string text_;
+  uint64_t id_ = 0;
 };
 
 // What the tracks of a number in TraceTrack::pid are of.
@@ -80,8 +92,8 @@ class TraceSink {
   // Of the slice before: `count` arrows will begin in it, numbered from `first`.
   virtual void BeginArrows(uint64_t first, uint64_t count) = 0;
   // One of them (number 0: one that was not announced) ends at the slice before, on `to` at
-  // `to_ns`. It began on `from` at `from_ns`. `name` is its category too, and needs no escapes.
-  virtual void Arrow(std::string_view name, uint64_t number, TraceTrack from, uint64_t from_ns,
+  // `to_ns`. It began on `from` at `from_ns`. `name` is its category too.
+  virtual void Arrow(Literal name, uint64_t number, TraceTrack from, uint64_t from_ns,
                      TraceTrack to, uint64_t to_ns) = 0;
   // A value from `time_ns` on, with three digits after the point. Viewers name it by all three.
   // Counters come after all slices, each in order of time.
@@ -92,20 +104,20 @@ class TraceSink {
   // A mark through all tracks.
   virtual void Mark(std::string_view name, uint64_t time_ns) = 0;
 
-  // Arguments of the slice before. Keys are literals and need no escapes.
+  // Arguments of the slice before.
   template <std::integral Number>
-  void Arg(std::string_view key, Number value) {
+  void Arg(Literal key, Number value) {
     if constexpr (std::signed_integral<Number>) {
       ArgSigned(key, value);
     } else {
       ArgUnsigned(key, value);
     }
   }
-  virtual void Arg(std::string_view key, const std::array<int32_t, 3>& values) = 0;
-  virtual void ArgText(std::string_view key, std::string_view text) = 0;
-  virtual void ArgText(std::string_view key, const TraceText& text) = 0;
+  virtual void Arg(Literal key, const std::array<int32_t, 3>& values) = 0;
+  virtual void ArgText(Literal key, std::string_view text) = 0;
+  virtual void ArgText(Literal key, const TraceText& text) = 0;
   // With three digits after the point: nanoseconds as microseconds for instance.
-  virtual void ArgThousandths(std::string_view key, uint64_t thousandths) = 0;
+  virtual void ArgThousandths(Literal key, uint64_t thousandths) = 0;
 
   virtual void NameProcess(uint32_t pid, TraceGroup group, std::string_view name,
                            uint64_t sort_index) = 0;
@@ -123,8 +135,8 @@ class TraceSink {
   uint64_t slices_ = 0;
 
  private:
-  virtual void ArgSigned(std::string_view key, int64_t value) = 0;
-  virtual void ArgUnsigned(std::string_view key, uint64_t value) = 0;
+  virtual void ArgSigned(Literal key, int64_t value) = 0;
+  virtual void ArgUnsigned(Literal key, uint64_t value) = 0;
 };
 
 }  // namespace xpu

@@ -163,6 +163,11 @@ TEST(ForTerminal, ControlsAreWrittenOut) {
   EXPECT_EQ(ForTerminal("\xc0\x9b \xe0\x80\x9b \xed\xa0\x80 \xf5\x80\x80\x80"),
             "\\xc0\\x9b \\xe0\\x80\\x9b \\xed\\xa0\\x80 \\xf5\\x80\\x80\\x80");
   EXPECT_EQ(ForTerminal("cut \xe2\x82"), "cut \\xe2\\x82");
+  // Each control of bidirectional text, and what lies beside them.
+  EXPECT_EQ(ForTerminal("\xd8\x9c\xe2\x80\x8e\xe2\x80\xaa\xe2\x80\xae\xe2\x81\xa6\xe2\x81\xa9"),
+            "\\u061c\\u200e\\u202a\\u202e\\u2066\\u2069");
+  EXPECT_EQ(ForTerminal("\xe2\x80\x8d\xe2\x80\xaf\xe2\x81\xa5"),
+            "\xe2\x80\x8d\xe2\x80\xaf\xe2\x81\xa5");
   EXPECT_EQ(ForTerminal(""), "");
   EXPECT_EQ(ForOneLine("a\n\tb\x1b"), "a\\x0a\\x09b\\x1b");
 }

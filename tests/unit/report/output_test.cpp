@@ -18,7 +18,7 @@ TEST(Output, ReplacesAFile) {
   const test::TempDirectory directory;
   for (const char* text : {"a longer text\n", "short\n"}) {
     Output output = Output::Open(directory / "out").value();
-    output.Write(text);
+    output.WriteBytes(text);
     EXPECT_TRUE(output.Close().ok());
   }
   EXPECT_EQ(ReadFile(directory / "out").value(), "short\n");
@@ -30,7 +30,7 @@ TEST(Output, CompressesByName) {
   std::string expected;
   for (int i = 0; i < 100'000; ++i) {
     const std::string line = "line " + std::to_string(i) + "\n";
-    output.Write(line);
+    output.WriteBytes(line);
     expected += line;
   }
   EXPECT_TRUE(output.Close().ok());

@@ -80,7 +80,7 @@ TEST(Progress, ALongOutputSaysWhatItComesTo) {
     output->ShowOn(progress);
     const std::string line(1023, 'x');
     for (uint64_t i = 1; i <= 4096; ++i) {
-      output->Write(line + "\n");
+      output->WriteBytes(line + "\n");
       output->SetShare(i, 16384);
     }
     const std::string wanted = "writing 4.2 MB of about 16.8 MB (25 %)";

@@ -5,6 +5,7 @@
 
 #include "report/analysis/filter.h"
 #include "report/views/summary/summary_hints.h"
+#include "report/views/summary/summary_text.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
@@ -568,6 +569,22 @@ TEST_F(HintsTest, AShortProgramGetsAHigherFrequency) {
   EXPECT_EQ(hint_for(99 * kMs, 99, 10), "");     // it has some
   EXPECT_EQ(hint_for(1'000 * kMs, 99, 0), "");   // it was idle
   EXPECT_EQ(hint_for(99 * kMs, 10'000, 0), "");  // likewise
+}
+
+TEST(SummaryText, EscapesEachPart) {
+  const std::string text = test::Written([](Output& output) {
+    SummaryText summary(output);
+    summary.Heading("a\x1b", "b\x1b");
+    summary.Names("c\x1b");
+    summary.Row("d\x1b", "e\x1b");
+    summary.Line("f\x1b", "g\x1b");
+    summary.Wrapped("h\x1b", "", "i\x1b");
+    summary.Command("j\x1b");
+  });
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(
+      text,
+      "\na\\x1bb\\x1b\nc\\x1b\nd\\x1be\\x1b\nf\\x1b        g\\x1b\nh\\x1bi\\x1b\n    j\\x1b\n");
 }
 
 }  // namespace

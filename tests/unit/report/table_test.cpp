@@ -143,8 +143,8 @@ TEST(TableWriter, Json) {
 }
 
 TEST(Colors, OnlyForTerminals) {
-  EXPECT_EQ(Colors(true).Bad("x"), "\x1b[31mx\x1b[0m");
-  EXPECT_EQ(Colors(false).Bad("x"), "x");
+  EXPECT_EQ(Colors(true).Bad("x").text(), "\x1b[31mx\x1b[0m");
+  EXPECT_EQ(Colors(false).Bad("x").text(), "x");
   test::Written([](Output& output) { EXPECT_FALSE(ColorsOf(output).on()); });
 }
 

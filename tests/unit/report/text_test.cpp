@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "format/base/json_text.h"
+#include "report/output/json_writer.h"
+#include "report/output/output.h"
 
 namespace xpu {
 namespace {
@@ -77,6 +79,31 @@ TEST(JsonString, Escapes) {
 }
 
 // RFC 3629.
+std::string CsvOf(std::initializer_list<std::string_view> texts, std::string_view number) {
+  CsvLine line;
+  for (const std::string_view text : texts) line.Text(text);
+  line.Number(number);
+  return line.Take().text();
+}
+
+TEST(CsvLine, QuotesTextThatASpreadsheetWouldRun) {
+  EXPECT_EQ(CsvOf({"=1+1", "@f", "+f(x)", "-Cmd"}, "-3"), "'=1+1,'@f,'+f(x),'-Cmd,-3\n");
+  EXPECT_EQ(CsvOf({"-3", "+", "a=b", "", "=\"x\""}, ""), "-3,+,a=b,,\"'=\"\"x\"\"\",\n");
+}
+
+TEST(ShownText, EscapesTextsAndNoNumbers) {
+  EXPECT_EQ(ShownText::Of("{}: {:>3}\n", "a\n\x1b", 7).text(), "a\\x0a\\x1b:   7\n");
+  EXPECT_EQ(ShownText::Lines("a\nb\xe2\x80\xae").text(), "a\nb\\u202e");
+  EXPECT_EQ(ShownText::Of("{}", Colors(true).Bad("\x1b")).text(), "\x1b[31m\\x1b\x1b[0m");
+}
+
+TEST(JsonWriter, EscapesTextsAndTakesOnlyNumbersForDigits) {
+  JsonWriter json;
+  json.PutString("\"\x1b\xe2\x81\xa6");
+  for (const char* cell : {"-1.5", "", "1,\"own\":2"}) json.PutDigits(cell);
+  EXPECT_EQ(json.view(), "\"\\\"\\u001b\\\\u2066\"-1.5nullnull");
+}
+
 TEST(JsonString, EachByteThatIsNotUtf8IsReplaced) {
   const std::string bad = "\xef\xbf\xbd";
   EXPECT_EQ(Json("x\xffy"), "\"x" + bad + "y\"");
