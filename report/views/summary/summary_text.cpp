@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "format/base/text.h"
 #include "report/analysis/kernel_name.h"
@@ -73,6 +74,7 @@ ShownText SummaryText::Toned(std::string_view text, Tone tone) const {
 }
 
 void SummaryText::Line(std::string_view label, std::string_view text, Tone tone) {
+  if (!HasRoom()) return;
   output_.Write(
       ShownText::Of("{}{}\n", Label(label), Toned(ToWidth(text, kWidth - kLabelWidth), tone)));
 }
@@ -86,6 +88,7 @@ void SummaryText::Wrapped(std::string_view first, std::string_view indent, std::
 }
 
 void SummaryText::Wrap(const ShownText& first, std::string_view indent, std::string_view text) {
+  if (!HasRoom()) return;
   const size_t width = kWidth - indent.size();
   ShownText begin = first;
   std::string line;
@@ -109,14 +112,23 @@ void SummaryText::Wrap(const ShownText& first, std::string_view indent, std::str
 }
 
 void SummaryText::Heading(std::string_view title, std::string_view rest) {
+  EndRows();
   output_.Write(ShownText::Of("\n{}{}\n", colors_.Title(title), rest));
 }
 
 void SummaryText::Names(std::string_view names) {
+  EndRows();
   output_.Write(ShownText::Of("{}\n", colors_.Faint(names)));
 }
 
+void SummaryText::EndRows() {
+  const size_t rows = std::exchange(rows_, 0);
+  if (rows <= kMostRows) return;
+  output_.Write(ShownText::Of("  ... {} more\n", WithThousands(rows - kMostRows)));
+}
+
 void SummaryText::Row(const std::string& numbers, std::string_view name) {
+  if (!HasRoom()) return;
   output_.Write(ShownText::Of("{}{}\n", numbers, ToWidth(name, WidthAfter(numbers))));
 }
 

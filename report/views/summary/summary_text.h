@@ -1,4 +1,5 @@
-// Lines of the summary, within 80 columns.
+// Lines of the summary, within 80 columns. Captures choose how many there would be, so that there
+// are at most kMostRows under a heading; how many more there are is the last one.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,13 @@ inline double PercentOf(uint64_t part, uint64_t whole) {
 class SummaryText {
  public:
   static constexpr size_t kWidth = 80;
+  // More than the GPUs of a machine have counters.
+  static constexpr size_t kMostRows = 64;
 
   explicit SummaryText(Output& output) : output_(output), colors_(ColorsOf(output)) {}
+  SummaryText(const SummaryText&) = delete;
+  SummaryText& operator=(const SummaryText&) = delete;
+  ~SummaryText() { EndRows(); }
 
   enum class Tone : uint8_t { kPlain, kGood, kWarning, kBad };
 
@@ -51,9 +57,13 @@ class SummaryText {
   ShownText Label(std::string_view label) const;
   ShownText Toned(std::string_view text, Tone tone) const;
   void Wrap(const ShownText& first, std::string_view indent, std::string_view text);
+  // Whether there is room for one more under its heading.
+  bool HasRoom() { return rows_++ < kMostRows; }
+  void EndRows();
 
   Output& output_;
   const Colors colors_;
+  size_t rows_ = 0;  // since the last heading
 };
 
 // The names of a few rows in the space that a line of the summary has for them: each name within

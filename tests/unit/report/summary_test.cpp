@@ -571,6 +571,19 @@ TEST_F(HintsTest, AShortProgramGetsAHigherFrequency) {
   EXPECT_EQ(hint_for(99 * kMs, 10'000, 0), "");  // likewise
 }
 
+TEST(SummaryText, LimitsTheRowsUnderEachHeading) {
+  const std::string text = test::Written([](Output& output) {
+    SummaryText summary(output);
+    for (const int rows : {64, 67}) {
+      summary.Heading("Rows");
+      summary.Names("number");
+      for (int i = 0; i < rows; ++i) summary.Row("  ", std::to_string(i));
+    }
+  });
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2 * (3 + 64) + 1);
+  EXPECT_TRUE(text.ends_with("\n  63\n  ... 3 more\n"));
+}
+
 TEST(SummaryText, EscapesEachPart) {
   const std::string text = test::Written([](Output& output) {
     SummaryText summary(output);
