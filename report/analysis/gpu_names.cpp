@@ -113,14 +113,14 @@ std::string GpuNames::ShortName(const std::string& full) const {
     std::vector<std::string> names = KernelNamesOf(model_);
     names.insert(names.end(), analysis_.other_kernels.begin(), analysis_.other_kernels.end());
     short_names_ = DistinctKernelNames(names);
+    for (const auto& [known, name] : short_names_) taken_names_.insert(name);
   }
   const auto [known, is_new] = short_names_.try_emplace(full);
   if (!is_new) return known->second;
   // Of a launch whose kernel has no record: in no list.
-  std::string name = CompactKernelName(full);
-  const bool is_taken = std::any_of(short_names_.begin(), short_names_.end(),
-                                    [&](const auto& other) { return other.second == name; });
-  return known->second = is_taken ? full : name;
+  known->second = CompactKernelName(full);
+  if (!taken_names_.insert(known->second).second) taken_names_.insert(known->second = full);
+  return known->second;
 }
 
 std::string GpuNames::KernelName(std::string_view mangled) const {

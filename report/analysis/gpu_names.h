@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -70,6 +71,7 @@ class GpuNames {
   bool device_tags_;
   mutable std::unordered_map<StringId, std::string> kernels_;
   mutable std::map<std::string, std::string> short_names_;  // by full name; made when first asked
+  mutable std::set<std::string> taken_names_;               // the short ones
 };
 
 // The kernel that a launch names, for launches that only a probe saw.

@@ -39,6 +39,7 @@ struct Pause {
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
   StringId cause;
+  uint64_t before_ns = 0;  // length of those that are earlier, of UncountedTimes
 };
 
 // In order, none that overlap. Of several captures together none: while one of them paused the

@@ -16,7 +16,7 @@ struct SourcePart {
 };
 
 // Each once, and no more than a recorder stores: a small file may refer to a large text from many
-// places. They point into the model.
-std::vector<SourcePart> SourcePartsOf(const Model& model);
+// places. They point into the model. `left_out` gets the number of the others.
+std::vector<SourcePart> SourcePartsOf(const Model& model, uint64_t* left_out = nullptr);
 
 }  // namespace xpu

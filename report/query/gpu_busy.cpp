@@ -1,8 +1,10 @@
 #include "report/query/gpu_busy.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "report/analysis/call_tree.h"
 #include "report/model/saturated.h"
@@ -24,6 +26,25 @@ void UnitePauses(std::vector<Pause>& pauses) {
     }
   }
   pauses.resize(kept);
+  for (size_t i = 1; i < kept; ++i) {
+    const Pause& earlier = pauses[i - 1];
+    pauses[i].before_ns = earlier.before_ns + (earlier.end_ns - earlier.start_ns);
+  }
+}
+
+// As PausedNs, of pauses that UnitePauses united: without a look at each of them, for there may be
+// as many GPUs as pauses.
+uint64_t UncountedNs(const GpuBusy& gpu, uint64_t start_ns, uint64_t end_ns) {
+  const std::vector<Pause>& pauses = *gpu.uncounted;
+  const auto until = [&](uint64_t ns) -> uint64_t {
+    const auto later =
+        std::upper_bound(pauses.begin(), pauses.end(), ns,
+                         [](uint64_t at, const Pause& one) { return at < one.start_ns; });
+    if (later == pauses.begin()) return 0;
+    const Pause& last = *std::prev(later);
+    return last.before_ns + std::min(ns, last.end_ns) - last.start_ns;
+  };
+  return end_ns <= start_ns ? 0 : until(end_ns) - until(start_ns);
 }
 
 // Calls gap(start, end, place) for what lies before each span, and after the last one.
@@ -53,17 +74,19 @@ bool SetRange(const Analysis& analysis, GpuBusy& gpu) {
 
 // A GPU that has no work from one recording to the next was not idle: it is between its last work
 // in the one and its first in the other, as before and after those of a single recording.
-void SetUncounted(const std::vector<Pause>& pauses, const std::vector<Pause>& between,
+void SetUncounted(const Selection::SharedPauses& pauses, const std::vector<Pause>& between,
                   GpuBusy& gpu) {
   gpu.uncounted = pauses;
   if (!between.empty()) {
+    std::vector<Pause> more = *pauses;
     ForEachGap(gpu, [&](uint64_t start_ns, uint64_t end_ns, size_t) {
-      if (PausedNs(between, start_ns, end_ns) > 0) gpu.uncounted.push_back({start_ns, end_ns, {}});
+      if (PausedNs(between, start_ns, end_ns) > 0) more.push_back({start_ns, end_ns, {}});
     });
-    UnitePauses(gpu.uncounted);
+    UnitePauses(more);
+    gpu.uncounted = std::make_shared<const std::vector<Pause>>(std::move(more));
   }
   ForEachGap(gpu, [&](uint64_t start_ns, uint64_t end_ns, size_t) {
-    gpu.paused_ns += PausedNs(gpu.uncounted, start_ns, end_ns);
+    gpu.paused_ns += UncountedNs(gpu, start_ns, end_ns);
   });
 }
 
@@ -104,13 +127,14 @@ std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis) {
     if (gpu != gpus.end()) gpu->second.others.push_back({work.start_ns, work.end_ns, i, i});
   }
   const std::vector<Pause> between = BetweenRecordings(analysis.model);
+  UncountedTimes uncounted(analysis);
   std::vector<GpuBusy> all;
   for (auto& [number, gpu] : gpus) {
     gpu.gpu = number;
     Unite(gpu.spans);
     if (!SetRange(analysis, gpu)) continue;
     for (const BusySpan& span : gpu.spans) gpu.busy_ns += span.end_ns - span.start_ns;
-    SetUncounted(UncountedTime(analysis, number), between, gpu);
+    SetUncounted(uncounted.Of(number), between, gpu);
     Unite(gpu.others);
     if (!gpu.others.empty()) {
       gpu.others_ns = gpu.active_ns() - gpu.busy_ns;
@@ -129,17 +153,25 @@ std::vector<Pause> UncountedTime(const Analysis& analysis) {
   return all;
 }
 
-std::vector<Pause> UncountedTime(const Analysis& analysis, uint32_t gpu) {
-  std::vector<Pause> all = UncountedTime(analysis);
-  const auto own = analysis.shown.outside_of_gpu.find(gpu);
-  if (own == analysis.shown.outside_of_gpu.end()) return all;
-  all.insert(all.end(), own->second.begin(), own->second.end());
-  UnitePauses(all);
-  return all;
+UncountedTimes::UncountedTimes(const Analysis& analysis)
+    : shown_(analysis.shown),
+      all_(std::make_shared<const std::vector<Pause>>(UncountedTime(analysis))) {}
+
+const Selection::SharedPauses& UncountedTimes::Of(uint32_t gpu) {
+  const auto own = shown_.outside_of_gpu.find(gpu);
+  if (own == shown_.outside_of_gpu.end()) return all_;
+  const auto [known, is_new] = by_outside_.try_emplace(own->second);
+  if (is_new) {
+    std::vector<Pause> all = *all_;
+    all.insert(all.end(), own->second->begin(), own->second->end());
+    UnitePauses(all);
+    known->second = std::make_shared<const std::vector<Pause>>(std::move(all));
+  }
+  return known->second;
 }
 
 uint64_t CountedNs(const GpuBusy& gpu, uint64_t start_ns, uint64_t end_ns) {
-  return end_ns - start_ns - PausedNs(gpu.uncounted, start_ns, end_ns);
+  return end_ns - start_ns - UncountedNs(gpu, start_ns, end_ns);
 }
 
 std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu) {
@@ -148,7 +180,7 @@ std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu) {
   const auto add = [&](IdleGap gap) {
     if (gap.end_ns <= gap.start_ns) return;
     gap.gpu = gpu.gpu;
-    gap.ns = gap.end_ns - gap.start_ns - PausedNs(gpu.uncounted, gap.start_ns, gap.end_ns);
+    gap.ns = gap.end_ns - gap.start_ns - UncountedNs(gpu, gap.start_ns, gap.end_ns);
     if (gap.ns > 0) gaps.push_back(gap);
   };
   auto other = gpu.others.begin();

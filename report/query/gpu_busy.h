@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "report/analysis/analysis.h"
@@ -29,9 +31,10 @@ struct GpuBusy {
   const WorkAround* around = nullptr;  // that work; nullptr: there is none, or no range
 
   std::vector<BusySpan> others;  // likewise: work that a filter leaves out
-  std::vector<Pause> uncounted;  // UncountedTime(), from one recording to the next without a gap
-  uint64_t paused_ns = 0;        // of the time between spans, by `uncounted`
-  uint64_t others_ns = 0;        // of the rest of it, in which only `others` ran
+  // UncountedTimes, from one recording to the next without a gap.
+  std::shared_ptr<const std::vector<Pause>> uncounted;
+  uint64_t paused_ns = 0;  // of the time between spans, by `uncounted`
+  uint64_t others_ns = 0;  // of the rest of it, in which only `others` ran
 
   // From `from_ns` to `to_ns`, without pauses.
   uint64_t active_ns() const { return to_ns - from_ns - paused_ns; }
@@ -61,8 +64,18 @@ std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis);
 // When nothing is known of what the GPUs did: pauses of the recording, the time between two
 // recordings, and what lies between the ranges that a filter wants. In order.
 std::vector<Pause> UncountedTime(const Analysis& analysis);
-// Of one GPU, also what lies outside the steps that are wanted.
-std::vector<Pause> UncountedTime(const Analysis& analysis, uint32_t gpu);
+// Of each GPU, also what lies outside the steps that are wanted. GPUs for which that is the same
+// share a list: a capture may have as many GPUs as steps.
+class UncountedTimes {
+ public:
+  explicit UncountedTimes(const Analysis& analysis);
+  const Selection::SharedPauses& Of(uint32_t gpu);
+
+ private:
+  const Selection& shown_;
+  const Selection::SharedPauses all_;
+  std::map<Selection::SharedPauses, Selection::SharedPauses> by_outside_;
+};
 
 // How much of that time counts.
 uint64_t CountedNs(const GpuBusy& gpu, uint64_t start_ns, uint64_t end_ns);

@@ -20,6 +20,9 @@ constexpr std::array<std::string_view, 3> kSpinning = {"blas_thread_server", "sc
 // Libraries whose own code does nothing but wait: work is in functions of the program.
 constexpr std::array<std::string_view, 3> kPools = {"libgomp", "libiomp5", "libomp"};
 
+// More than programs have; a damaged capture may name a process among its own ancestors.
+constexpr size_t kMostAncestors = 64;
+
 bool IsSpinning(const NamedFrame& frame) {
   return std::find(kSpinning.begin(), kSpinning.end(), frame.name) != kSpinning.end() ||
          std::any_of(kPools.begin(), kPools.end(),
@@ -102,21 +105,21 @@ void IdleSamples::OfThread(const Owner& owner, Stretch stretch, std::vector<Shar
   if (until_ns < stretch.end_ns) rest.push_back({until_ns, stretch.end_ns});
 }
 
-bool IdleSamples::DescendsFrom(ProcessId process, ProcessId root) const {
-  // A damaged capture may name a process among its own ancestors.
-  for (size_t depth = 0; process && depth <= analysis_.processes.size(); ++depth) {
-    if (process == root) return true;
-    process = analysis_.processes[process].parent;
-  }
-  return false;
-}
-
 const IdleSamples::Places& IdleSamples::BelowProcess(ProcessId process) {
   const auto [below, is_new] = below_.try_emplace(process);
   if (!is_new) return below->second;
-  for (const auto& [thread, places] : threads_) {
-    if (!DescendsFrom(thread.first, process)) continue;
-    below->second.insert(below->second.end(), places.begin(), places.end());
+  if (threads_below_.empty()) {
+    for (const auto& [thread, places] : threads_) {
+      ProcessId of = thread.first;
+      for (size_t depth = 0; of && depth < kMostAncestors; ++depth) {
+        std::vector<const Places*>& all = threads_below_[of];
+        if (all.empty() || all.back() != &places) all.push_back(&places);
+        of = analysis_.processes[of].parent;
+      }
+    }
+  }
+  for (const Places* places : threads_below_[process]) {
+    below->second.insert(below->second.end(), places->begin(), places->end());
   }
   std::sort(below->second.begin(), below->second.end());
   return below->second;
@@ -198,7 +201,7 @@ std::vector<IdleGap> FindAllGaps(const Analysis& analysis) {
 }
 
 IdleParts::IdleParts(Analysis& analysis, CallPaths& paths)
-    : analysis_(analysis), samples_(analysis, paths) {
+    : analysis_(analysis), samples_(analysis, paths), uncounted_(analysis) {
   const GpuWorkList& all = analysis.correlation.work;  // whatever a filter leaves out
   for (uint32_t place = 0; place < all.size(); ++place) {
     const GpuWork& work = all[place];
@@ -224,9 +227,7 @@ const std::vector<IdlePart>& IdleParts::Of(const IdleGap& gap) {
   }
   const Owner owner = OwnerOf(analysis_, gap);
   uint64_t start_ns = gap.start_ns;
-  const auto [of_gpu, is_new] = uncounted_.try_emplace(gap.gpu);
-  if (is_new) of_gpu->second = UncountedTime(analysis_, gap.gpu);
-  const std::vector<Pause>& uncounted = of_gpu->second;
+  const std::vector<Pause>& uncounted = *uncounted_.Of(gap.gpu);
   auto pause = std::upper_bound(uncounted.begin(), uncounted.end(), start_ns,
                                 [](uint64_t time, const Pause& one) { return time < one.end_ns; });
   for (; pause != uncounted.end() && pause->start_ns < gap.end_ns; ++pause) {

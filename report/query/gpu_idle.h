@@ -56,16 +56,16 @@ class IdleSamples {
   uint64_t TimeOf(uint32_t sample) const { return all_.Get<&CpuSample::time_ns>(sample); }
   Stretch AroundOf(const Places& thread, size_t at) const;
   const Places& BelowProcess(ProcessId process);
-  bool DescendsFrom(ProcessId process, ProcessId root) const;
   bool Spins(uint32_t sample);
 
   Analysis& analysis_;
   CallPaths& paths_;
   const SampleList& all_;
   const uint64_t period_ns_;
-  std::map<ThreadKey, Places> threads_;       // also those that a filter leaves out
-  std::map<ProcessId, Places> below_;         // by the root of the tree
-  std::unordered_map<uint32_t, bool> spins_;  // by path
+  std::map<ThreadKey, Places> threads_;  // also those that a filter leaves out
+  std::map<ProcessId, Places> below_;    // by the root of the tree
+  std::map<ProcessId, std::vector<const Places*>> threads_below_;  // likewise
+  std::unordered_map<uint32_t, bool> spins_;                       // by path
 };
 
 // A part of the time in which a GPU had nothing to do.
@@ -116,7 +116,7 @@ class IdleParts {
 
   Analysis& analysis_;
   IdleSamples samples_;
-  std::map<uint32_t, std::vector<Pause>> uncounted_;  // by GPU, as far as asked for
+  UncountedTimes uncounted_;
   std::vector<Wait> waits_;
   WorkIntervals wait_times_;  // in waits_
   std::vector<IdlePart> parts_;

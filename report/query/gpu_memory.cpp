@@ -87,8 +87,9 @@ class Follower {
   }
 
   void MarkPeak(MemoryAllocation& allocation) {
-    GpuMemoryUse& use = *std::find_if(memory_.uses.begin(), memory_.uses.end(),
-                                      [&](const auto& one) { return one.gpu == allocation.gpu; });
+    GpuMemoryUse& use =
+        *std::lower_bound(memory_.uses.begin(), memory_.uses.end(), allocation.gpu,
+                          [](const GpuMemoryUse& one, uint32_t gpu) { return one.gpu < gpu; });
     if (allocation.end_ns == 0) {
       ++use.left_count;
       use.left_bytes = AddSaturated(use.left_bytes, allocation.operation->size_bytes);

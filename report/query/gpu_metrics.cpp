@@ -1,6 +1,7 @@
 #include "report/query/gpu_metrics.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -36,9 +37,7 @@ constexpr uint64_t kUsualSampleNs = 100'000'000;
 MeasuredGpu MeasuredGpuOf(const Analysis& analysis, uint32_t gpu_device) {
   MeasuredGpu gpu;
   gpu.number = analysis.gpus.NumberOf(gpu_device);
-  for (const GpuDevice& device : analysis.model.events.gpu_devices) {
-    if (device.gpu == gpu_device) gpu.device = &device;
-  }
+  gpu.device = analysis.gpus.Find(gpu_device);
   if (gpu.device != nullptr) gpu.name = analysis.model.Text(gpu.device->name);
   if (gpu.name.empty()) gpu.name = "[unnamed]";
   return gpu;
@@ -286,11 +285,9 @@ std::map<uint32_t, UseOfDevice> DevicesWithCounters(const Analysis& analysis) {
 
 std::vector<MeasuredGpu> MeasuredGpus(const Analysis& analysis) {
   std::vector<MeasuredGpu> gpus;
+  std::set<uint32_t> known;
   for (const GpuDevice& device : analysis.model.events.gpu_devices) {
-    const bool is_known = std::any_of(gpus.begin(), gpus.end(), [&](const MeasuredGpu& gpu) {
-      return gpu.device->gpu == device.gpu;
-    });
-    if (!is_known) gpus.push_back(MeasuredGpuOf(analysis, device.gpu));
+    if (known.insert(device.gpu).second) gpus.push_back(MeasuredGpuOf(analysis, device.gpu));
   }
   return gpus;
 }

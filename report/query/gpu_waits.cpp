@@ -1,6 +1,7 @@
 #include "report/query/gpu_waits.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string>
 #include <tuple>
@@ -13,6 +14,19 @@
 namespace xpu {
 namespace {
 
+// A wait costs as much as the work in it is long. A program may have so many waits at once on
+// average; a hostile capture, any number.
+constexpr uint64_t kWaitsAtOnce = 16;
+constexpr uint64_t kFewParts = uint64_t{1} << 20;
+
+// What ran, each time only once, for what began first.
+struct Part {
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
+  uint64_t before_ns = 0;  // length of all earlier ones
+  uint32_t index = 0;      // in Correlation::work
+};
+
 // What ran during waits, by process and stream.
 class WaitFinder {
  public:
@@ -20,11 +34,13 @@ class WaitFinder {
     const GpuWorkList& work = analysis.correlation.work;
     for (const uint32_t i : analysis.Work().places()) {
       if (!work[i].timed || work[i].kind == WorkKind::kSynchronization) continue;
-      of_process_[work[i].instance].Add(work[i], i);
-      of_stream_[{work[i].instance, work[i].stream_id}].Add(work[i], i);
+      const Part part{work[i].start_ns, work[i].end_ns, 0, i};
+      of_process_[work[i].instance].push_back(part);
+      of_stream_[{work[i].instance, work[i].stream_id}].push_back(part);
+      parts_left_ += kWaitsAtOnce;
     }
-    for (auto& [instance, intervals] : of_process_) intervals.Sort();
-    for (auto& [stream, intervals] : of_stream_) intervals.Sort();
+    for (auto& [instance, parts] : of_process_) KeepFirst(parts);
+    for (auto& [stream, parts] : of_stream_) KeepFirst(parts);
   }
 
   NamedValues Find() {
@@ -41,23 +57,53 @@ class WaitFinder {
     return SynchronizationName(type) == "stream";
   }
 
+  static void KeepFirst(std::vector<Part>& parts) {
+    SortRuns(parts, [](const Part& a, const Part& b) {
+      return std::tie(a.start_ns, a.index) < std::tie(b.start_ns, b.index);
+    });
+    size_t kept = 0;
+    for (Part part : parts) {
+      if (kept > 0) {
+        const Part& last = parts[kept - 1];
+        part.start_ns = std::max(part.start_ns, last.end_ns);
+        part.before_ns = last.before_ns + (last.end_ns - last.start_ns);
+      }
+      if (part.end_ns > part.start_ns) parts[kept++] = part;
+    }
+    parts.resize(kept);
+  }
+
   void AddWait(const GpuWork& wait) {
     const std::string call =
         wait.launch == GpuWork::kNoLaunch
             ? names_.Title(wait)
             : ApiNameOf(analysis_.api_names, analysis_.correlation.launches[wait.launch]);
-    const WorkIntervals& running =
+    const std::vector<Part>& running =
         IsOfStream(wait) ? of_stream_[{wait.instance, wait.stream_id}] : of_process_[wait.instance];
     std::map<std::string, uint64_t> waited;  // one value for each name and wait
-    uint64_t until_ns = wait.start_ns;
     uint64_t ran_ns = 0;
-    for (const auto& interval : running.Around(wait.start_ns, wait.end_ns)) {
-      const uint64_t begin_ns = std::max(interval.start_ns, until_ns);
-      const uint64_t end_ns = std::min(interval.end_ns, wait.end_ns);
-      if (end_ns <= begin_ns) continue;
-      waited[names_.Title(analysis_.correlation.work[interval.index])] += end_ns - begin_ns;
-      ran_ns += end_ns - begin_ns;
-      until_ns = end_ns;
+    const auto first =
+        std::upper_bound(running.begin(), running.end(), wait.start_ns,
+                         [](uint64_t ns, const Part& part) { return ns < part.end_ns; });
+    const auto end =
+        std::lower_bound(first, running.end(), wait.end_ns,
+                         [](const Part& part, uint64_t ns) { return part.start_ns < ns; });
+    const auto count = static_cast<uint64_t>(end - first);
+    const auto ns_of = [&](const Part& part) {
+      return std::min(part.end_ns, wait.end_ns) - std::max(part.start_ns, wait.start_ns);
+    };
+    if (count > parts_left_) {
+      const Part& last = *std::prev(end);
+      ran_ns = ns_of(*first) + (count == 1 ? 0
+                                           : ns_of(last) + last.before_ns - first->before_ns -
+                                                 (first->end_ns - first->start_ns));
+      waited["[any work]"] = ran_ns;
+    } else {
+      parts_left_ -= count;
+      for (auto part = first; part != end; ++part) {
+        waited[names_.Title(analysis_.correlation.work[part->index])] += ns_of(*part);
+        ran_ns += ns_of(*part);
+      }
     }
     const uint64_t rest_ns = wait.end_ns - wait.start_ns - ran_ns;
     if (rest_ns > 0) waited["[nothing running]"] = rest_ns;
@@ -66,8 +112,9 @@ class WaitFinder {
 
   const Analysis& analysis_;
   const GpuNames& names_;
-  std::map<InstanceId, WorkIntervals> of_process_;
-  std::map<std::pair<InstanceId, uint32_t>, WorkIntervals> of_stream_;
+  std::map<InstanceId, std::vector<Part>> of_process_;
+  std::map<std::pair<InstanceId, uint32_t>, std::vector<Part>> of_stream_;
+  uint64_t parts_left_ = kFewParts;
   NamedValues values_;
 };
 

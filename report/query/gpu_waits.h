@@ -40,7 +40,8 @@ bool IsTimedWait(const Analysis& analysis, const GpuWork& work);
 
 // By the call that waits and the kernel or copy that ran meanwhile: "cudaStreamSynchronize:
 // gemm(float*)". A synchronization of a stream waits for its work, others for all work of their
-// process. Of what ran at once, the time counts for what began first.
+// process. Of what ran at once, the time counts for what began first. Of more waits at once than
+// programs have, all that ran counts as "cudaStreamSynchronize: [any work]".
 std::vector<Statistics> WaitTimes(const Analysis& analysis, const GpuNames& names);
 
 }  // namespace xpu

@@ -42,7 +42,7 @@ inline OffCpuTimes TimesOf(const Analysis& analysis, const OffCpuWait& wait) {
   OffCpuTimes times = TimesOf(wait, shown.from_ns, shown.to_ns);
   const auto own = shown.outside_of_process.find(wait.pid);
   const std::vector<Pause>& outside =
-      own == shown.outside_of_process.end() ? shown.outside_of_others : own->second;
+      own == shown.outside_of_process.end() ? shown.outside_of_others : *own->second;
   // It may last longer than a step that is shown.
   ForEachPause(outside, wait.start_ns, wait.end_ns, [&](uint64_t start_ns, uint64_t end_ns) {
     const OffCpuTimes part =

@@ -22,8 +22,9 @@ GpuCode::GpuCode(const Model& model, DebugReading reading) : reading_(reading) {
   for (const CubinSlice& part : model.events.cubin_slices) {
     const Module module(part.instance.value, part.cubin_crc);
     if (part.part == 0) {
-      modules_[module].push_back(std::make_unique<Slice>());
-      open[module] = modules_[module].back().get();
+      std::vector<std::unique_ptr<Slice>>& slices = modules_[module].slices;
+      slices.push_back(std::make_unique<Slice>());
+      open[module] = slices.back().get();
     }
     Slice*& slice = open[module];
     const bool is_next = slice != nullptr && slice->parts.size() == part.part &&
@@ -37,8 +38,9 @@ GpuCode::GpuCode(const Model& model, DebugReading reading) : reading_(reading) {
   }
 }
 
-void GpuCode::Open(Slice& slice) {
-  if (slice.image || slice.parts.empty()) return;
+void GpuCode::OpenNext(Code& code) {
+  Slice& slice = *code.slices[code.opened++];
+  if (slice.parts.empty()) return;
   std::string_view bytes = slice.parts.front();
   if (slice.parts.size() > 1) {
     for (const std::string_view part : slice.parts) slice.joined += part;
@@ -50,7 +52,8 @@ void GpuCode::Open(Slice& slice) {
   slice.image = *std::move(image);
   for (const ElfSymbol& symbol : slice.image->CodeSymbols()) {
     if (symbol.is_function) {
-      slice.functions.try_emplace(symbol.name, symbol.link_address, symbol.size_bytes);
+      code.functions.try_emplace(symbol.name,
+                                 Found{&slice, symbol.link_address, symbol.size_bytes});
     }
   }
 }
@@ -58,13 +61,13 @@ void GpuCode::Open(Slice& slice) {
 GpuCode::Found GpuCode::Find(const Function& function) {
   const auto module = modules_.find({function.instance.value, function.cubin_crc});
   if (module == modules_.end()) return {};
-  for (const auto& slice : module->second) {
-    Open(*slice);
-    const auto found = slice->functions.find(function.name);
-    if (found == slice->functions.end()) continue;
-    return {slice.get(), found->second.first, found->second.second};
+  Code& code = module->second;
+  auto found = code.functions.find(function.name);
+  while (found == code.functions.end() && code.opened < code.slices.size()) {
+    OpenNext(code);
+    found = code.functions.find(function.name);
   }
-  return {};
+  return found == code.functions.end() ? Found() : found->second;
 }
 
 DebugInfo* GpuCode::LinesOf(Slice& slice, uint64_t cubin_crc) {
@@ -106,8 +109,8 @@ std::span<const std::byte> GpuCode::CodeOf(const Function& function) {
 
 std::vector<std::string> GpuCode::failures() const {
   std::vector<std::string> all;
-  for (const auto& [module, slices] : modules_) {
-    for (const auto& slice : slices) {
+  for (const auto& [module, code] : modules_) {
+    for (const auto& slice : code.slices) {
       if (slice->lines && !slice->lines->failure().empty()) all.push_back(slice->lines->failure());
     }
   }

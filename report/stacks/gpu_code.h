@@ -40,12 +40,10 @@ class GpuCode {
   std::vector<std::string> failures() const;
 
  private:
-  // The functions that one slice has. What does not parse has none.
   struct Slice {
     std::vector<std::string_view> parts;
     std::string joined;  // of several parts
     std::optional<ElfImage> image;
-    std::map<std::string_view, std::pair<uint64_t, uint64_t>> functions;  // address and size
     bool lines_tried = false;
     std::optional<DebugInfo> lines;
   };
@@ -55,14 +53,19 @@ class GpuCode {
     uint64_t link_address = 0;
     uint64_t size_bytes = 0;
   };
+  struct Code {
+    std::vector<std::unique_ptr<Slice>> slices;
+    size_t opened = 0;                            // so many of them, for there may be many
+    std::map<std::string_view, Found> functions;  // of these; what does not parse has none
+  };
   // The slice's lines; nullptr: it has none.
   DebugInfo* LinesOf(Slice& slice, uint64_t cubin_crc);
   Found Find(const Function& function);
-  static void Open(Slice& slice);
+  static void OpenNext(Code& code);
 
   const DebugReading reading_;
   using Module = std::pair<uint64_t, uint64_t>;  // instance, checksum
-  std::map<Module, std::vector<std::unique_ptr<Slice>>> modules_;
+  std::map<Module, Code> modules_;
   size_t tables_ = 0;  // of lines, opened so far
   size_t failures_ = 0;
 };

@@ -34,6 +34,7 @@ GpuDevices::GpuDevices(const Model& model) {
     by_device_.try_emplace({device.instance, device.device_id}, gpus[identity_of(device)]);
   }
   for (const GpuDevice& device : model.events.gpu_devices) {
+    gpu_devices_[device.gpu] = &device;
     const std::string_view uuid = model.Text(device.uuid);
     const auto used = uuid.empty() ? gpus.end() : gpus.find(Identity{uuid, 0});
     if (used != gpus.end()) by_gpu_device_.try_emplace(device.gpu, used->second.number);
@@ -44,6 +45,11 @@ std::optional<uint32_t> GpuDevices::NumberOf(uint32_t gpu_device) const {
   const auto found = by_gpu_device_.find(gpu_device);
   if (found == by_gpu_device_.end()) return std::nullopt;
   return found->second;
+}
+
+const GpuDevice* GpuDevices::Find(uint32_t gpu_device) const {
+  const auto found = gpu_devices_.find(gpu_device);
+  return found == gpu_devices_.end() ? nullptr : found->second;
 }
 
 GpuDevices::Gpu GpuDevices::Of(InstanceId instance, uint32_t device_id) const {

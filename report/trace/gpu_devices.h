@@ -30,11 +30,14 @@ class GpuDevices {
   // The number of a gpu_device that a process of the recording uses, by its UUID. nullopt: none
   // does.
   std::optional<uint32_t> NumberOf(uint32_t gpu_device) const;
+  // The last record about it; nullptr: there is none.
+  const GpuDevice* Find(uint32_t gpu_device) const;
 
  private:
   ByDevice by_device_;
   std::vector<Gpu> all_;
   std::map<uint32_t, uint32_t> by_gpu_device_;
+  std::map<uint32_t, const GpuDevice*> gpu_devices_;
 };
 
 }  // namespace xpu

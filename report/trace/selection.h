@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -52,9 +53,11 @@ struct Selection {
   std::vector<Pause> outside;  // the time between the NVTX ranges that it wants; in order
   // By GPU the time outside the steps of the processes that use it; in order. Ranks are in other
   // steps at other times.
-  std::map<uint32_t, std::vector<Pause>> outside_of_gpu;
+  // Those of the same processes share the list: there may be as many GPUs as steps.
+  using SharedPauses = std::shared_ptr<const std::vector<Pause>>;
+  std::map<uint32_t, SharedPauses> outside_of_gpu;
   // The same by process, and for those without steps of their own.
-  std::map<uint32_t, std::vector<Pause>> outside_of_process;
+  std::map<uint32_t, SharedPauses> outside_of_process;
   std::vector<Pause> outside_of_others;
   // Of a filter that chooses processes or threads: those that it wants something of.
   std::optional<std::set<uint32_t>> pids;

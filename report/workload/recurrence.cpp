@@ -1,6 +1,7 @@
 #include "report/workload/recurrence.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <unordered_map>
 
@@ -41,11 +42,20 @@ struct Cut {
 class Search {
  public:
   Search(std::span<const SiteVisit> visits, std::span<const SitePath> paths)
-      : visits_(visits), paths_(paths), places_(paths.size()), sums_(visits.size() + 1) {
+      : visits_(visits),
+        paths_(paths),
+        places_(paths.size()),
+        sums_(visits.size() + 1),
+        ranks_(paths.size()) {
     for (size_t i = 0; i < visits.size(); ++i) {
       places_[visits[i].site].push_back(i);
       sums_[i + 1] = sums_[i] + Scramble(visits[i].site);
     }
+    std::vector<uint32_t> order(paths.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(),
+              [&](uint32_t a, uint32_t b) { return paths[a].callers < paths[b].callers; });
+    for (uint32_t i = 0; i < order.size(); ++i) ranks_[order[i]] = i;
   }
 
   std::optional<Cut> BestCut() {
@@ -151,19 +161,21 @@ class Search {
 
   // How many callers all sites of a window have in common.
   size_t CommonCallers(const Cut& cut) const {
-    const std::vector<uint32_t>& first = paths_[cut.site].callers;
-    size_t common = first.size();
+    if (paths_[cut.site].callers.empty()) return 0;
+    // What the first and the last path in order have in common, those between them have too.
+    uint32_t first = cut.site;
+    uint32_t last = cut.site;
     for (size_t i = 0; i < cut.length; ++i) {
-      const std::vector<uint32_t>& other = paths_[visits_[cut.mode_begin + i].site].callers;
-      if (other.empty()) continue;
-      common = std::min(common, other.size());
-      common = static_cast<size_t>(std::mismatch(first.begin(),
-                                                 first.begin() + static_cast<ptrdiff_t>(common),
-                                                 other.begin())
-                                       .first -
-                                   first.begin());
+      const uint32_t site = visits_[cut.mode_begin + i].site;
+      if (paths_[site].callers.empty()) continue;
+      if (ranks_[site] < ranks_[first]) first = site;
+      if (ranks_[site] > ranks_[last]) last = site;
     }
-    return common;
+    const std::vector<uint32_t>& callers = paths_[first].callers;
+    const std::vector<uint32_t>& others = paths_[last].callers;
+    return static_cast<size_t>(
+        std::mismatch(callers.begin(), callers.end(), others.begin(), others.end()).first -
+        callers.begin());
   }
 
   // How many launches of a round come before the site of the cut.
@@ -319,6 +331,7 @@ class Search {
   const std::span<const SitePath> paths_;
   std::vector<std::vector<size_t>> places_;  // of each site, in the sequence
   std::vector<uint64_t> sums_;               // of the scrambled sites before each place
+  std::vector<uint32_t> ranks_;              // of the callers of each site, in their order
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -60,6 +61,8 @@ class Windows {
 
 class StepFilter {
  public:
+  using SharedPauses = Selection::SharedPauses;
+
   StepFilter(const Analysis& analysis, const std::vector<StepSeries>& wanted)
       : wanted_(wanted), owners_(FindStepOwners(analysis, wanted)), windows_(wanted.size()) {
     for (size_t i = 0; i < wanted.size(); ++i) {
@@ -78,13 +81,18 @@ class StepFilter {
     return found == owners_.end() ? of_all_ : windows_[found->second];
   }
   const Windows& all() const { return of_all_; }
-  std::map<uint32_t, std::vector<Pause>> OutsideOfProcesses() const {
-    std::map<uint32_t, std::vector<Pause>> outside;
-    for (const auto& [pid, owner] : owners_) outside[pid] = windows_[owner].Outside();
+  std::map<uint32_t, SharedPauses> OutsideOfProcesses() const {
+    std::map<uint32_t, SharedPauses> outside;
+    std::map<size_t, SharedPauses> of_owner;
+    for (const auto& [pid, owner] : owners_) {
+      SharedPauses& of = of_owner[owner];
+      if (!of) of = Share(windows_[owner]);
+      outside[pid] = of;
+    }
     return outside;
   }
-  // By GPU: of the processes that use it, those without steps left out.
-  std::map<uint32_t, Windows> OfGpus(const Analysis& analysis) const {
+  // By GPU, outside the steps of the processes that use it; those without steps are left out.
+  std::map<uint32_t, SharedPauses> OutsideOfGpus(const Analysis& analysis) const {
     std::map<uint32_t, std::set<size_t>> users;
     for (const GpuWork& work : analysis.correlation.work) {
       if (work.launch == GpuWork::kNoLaunch) continue;
@@ -92,19 +100,31 @@ class StepFilter {
       const uint32_t pid = analysis.correlation.launches[work.launch].pid;
       if (const auto owner = owners_.find(pid); owner != owners_.end()) of.insert(owner->second);
     }
-    std::map<uint32_t, Windows> found;
+    std::map<uint32_t, SharedPauses> found;
+    std::map<std::set<size_t>, SharedPauses> of_owners;
     for (const auto& [gpu, owners] : users) {
-      Windows& windows = found[gpu];
-      for (const size_t owner : owners) {
-        for (const Step& step : wanted_[owner].steps) windows.Add(step);
-      }
-      windows.Sort();
-      if (owners.empty()) windows = of_all_;
+      SharedPauses& outside = of_owners[owners];
+      if (!outside) outside = OutsideOf(owners);
+      found[gpu] = outside;
     }
     return found;
   }
 
  private:
+  static SharedPauses Share(const Windows& windows) {
+    return std::make_shared<const std::vector<Pause>>(windows.Outside());
+  }
+  SharedPauses OutsideOf(const std::set<size_t>& owners) const {
+    if (owners.empty()) return Share(of_all_);
+    if (owners.size() == 1) return Share(windows_[*owners.begin()]);
+    Windows windows;
+    for (const size_t owner : owners) {
+      for (const Step& step : wanted_[owner].steps) windows.Add(step);
+    }
+    windows.Sort();
+    return Share(windows);
+  }
+
   const std::vector<StepSeries>& wanted_;
   const std::map<uint32_t, size_t> owners_;  // in windows_
   std::vector<Windows> windows_;
@@ -190,9 +210,7 @@ void Select(const StepFilter& steps, const Analysis& analysis, Selection& shown)
     if (is_left_out && runs && work.kind != WorkKind::kSynchronization) shown.filtered_work.Add(i);
   }
   Keep(correlation.launches, is_launched, shown.launches);
-  for (const auto& [gpu, windows] : steps.OfGpus(analysis)) {
-    shown.outside_of_gpu[gpu] = windows.Outside();
-  }
+  shown.outside_of_gpu = steps.OutsideOfGpus(analysis);
   shown.outside_of_process = steps.OutsideOfProcesses();
   shown.outside_of_others = steps.all().Outside();
   SetAround(steps, analysis, shown);

@@ -60,6 +60,9 @@ class MemoryHints {
  public:
   explicit MemoryHints(Analysis& analysis) : analysis_(analysis), memory_(analysis) {
     for (const PythonCode& code : analysis.model.events.python_codes) codes_[code.code] = &code;
+    for (const AllocatorBlock& block : memory_.blocks()) {
+      if (memory_.IsIn(MemoryView::kPeak, block)) peaks_[block.use].push_back(&block);
+    }
   }
 
   std::vector<Hint> Find() {
@@ -83,7 +86,9 @@ class MemoryHints {
   const AllocatorMemory memory_;
   std::map<uint32_t, const PythonCode*> codes_;
   std::optional<CallPaths> paths_;
+  std::map<uint32_t, std::vector<const AllocatorBlock*>> peaks_;  // by use
   std::optional<std::vector<StepSeries>> steps_;
+  std::map<uint32_t, const StepSeries*> steps_of_;  // by process
   std::vector<Hint> hints_;
 };
 
@@ -130,9 +135,8 @@ std::map<std::string, Kept> MemoryHints::GrowingPlaces(uint32_t use) {
   const uint32_t peak = memory_.uses()[use].peak_event;
   const uint32_t each = (peak - std::min(peak, first)) / kWindows + 1;
   std::map<std::pair<StackId, StackId>, Kept> stacks;
-  for (const AllocatorBlock& block : memory_.blocks()) {
-    if (block.use != use || !memory_.IsIn(MemoryView::kPeak, block)) continue;
-    const AllocatorEvent& event = *block.event;
+  for (const AllocatorBlock* block : peaks_[use]) {
+    const AllocatorEvent& event = *block->event;
     const Kept one{.first = &event,
                    .count = 1,
                    .bytes = static_cast<uint64_t>(event.size_bytes),
@@ -140,7 +144,7 @@ std::map<std::string, Kept> MemoryHints::GrowingPlaces(uint32_t use) {
                    .end_ns = event.time_ns};
     Kept& kept = stacks[{event.stack, event.python_stack}];
     kept.Add(one);
-    kept.windows[std::min<size_t>((block.begin - first) / each, kWindows - 1)] = true;
+    kept.windows[std::min<size_t>((block->begin - first) / each, kWindows - 1)] = true;
   }
   std::map<std::string, Kept> places;
   for (const auto& [stack, kept] : stacks) {
@@ -151,15 +155,18 @@ std::map<std::string, Kept> MemoryHints::GrowingPlaces(uint32_t use) {
 
 // 0: not known.
 double MemoryHints::StepsOf(const AllocatorUse& use, const Kept& kept) {
-  if (!steps_) steps_ = FindSteps(analysis_, {});
-  for (const StepSeries& series : *steps_) {
-    if (series.thread.pid != use.pid) continue;
-    return static_cast<double>(
-        std::count_if(series.steps.begin(), series.steps.end(), [&](const Step& step) {
-          return step.end_ns >= kept.begin_ns && step.begin_ns <= kept.end_ns;
-        }));
+  if (!steps_) {
+    steps_ = FindSteps(analysis_, {});
+    for (const StepSeries& series : *steps_) steps_of_.try_emplace(series.thread.pid, &series);
   }
-  return 0;
+  const auto of = steps_of_.find(use.pid);
+  if (of == steps_of_.end()) return 0;
+  const std::vector<Step>& steps = of->second->steps;
+  const auto first = std::partition_point(
+      steps.begin(), steps.end(), [&](const Step& step) { return step.end_ns < kept.begin_ns; });
+  const auto last = std::partition_point(
+      first, steps.end(), [&](const Step& step) { return step.begin_ns <= kept.end_ns; });
+  return static_cast<double>(last - first);
 }
 
 void MemoryHints::AddLeak(uint32_t number) {

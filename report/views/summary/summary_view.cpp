@@ -259,11 +259,11 @@ void Summary::WriteGpus(const std::vector<GpuBusy>& busy) {
   text_.Heading("GPUs", ", between their first and last work");
   text_.Names("  busy%      busy      idle  overlap  GPU");
   for (const auto& [number, name] : names) {
-    const auto of = std::find_if(busy.begin(), busy.end(), [number = number](const GpuBusy& gpu) {
-      return gpu.gpu == number;
-    });
+    const auto of =
+        std::lower_bound(busy.begin(), busy.end(), number,
+                         [](const GpuBusy& gpu, uint32_t wanted) { return gpu.gpu < wanted; });
     std::string numbers = Format("  {:>5} {:>9} {:>9} {:>8}  ", "-", "-", "-", "-");
-    if (of != busy.end()) {
+    if (of != busy.end() && of->gpu == number) {
       const std::string overlap =
           of->busy_ns == 0 ? "-" : Format("{:.2f}x", PercentOf(of->sum_ns, of->busy_ns) / 100);
       numbers = Format("  {:>5.1f} {:>9} {:>9} {:>8}  ", PercentOf(of->busy_ns, of->active_ns()),

@@ -1,5 +1,6 @@
 // --diff: the tables of two captures, or of several on each side, as one.
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "format/base/text.h"
@@ -49,22 +50,23 @@ std::string RunText(const Totals& totals) {
              : Format("end not recorded, ran at least {}", HumanDuration(totals.run_ns));
 }
 
-// " (0.98x)" if the same GPU is among `first`.
-std::string ClockRatio(const GpuConditions& gpu, const std::vector<GpuConditions>& first) {
-  for (const GpuConditions& other : first) {
-    if (other.gpu.NumberText() != gpu.gpu.NumberText() || other.sm_clock <= 0) continue;
-    return Format(" ({:.2f}x)", gpu.sm_clock / other.sm_clock);
-  }
-  return "";
+// " (0.98x)" if the same GPU is among those whose clocks are given, by number.
+std::string ClockRatio(const GpuConditions& gpu, const std::map<std::string, double>& clocks) {
+  const auto other = clocks.find(gpu.gpu.NumberText());
+  return other == clocks.end() ? "" : Format(" ({:.2f}x)", gpu.sm_clock / other->second);
 }
 
 // What makes the same kernels slower from one day to the next, a line for each GPU.
 void AddConditions(const std::vector<GpuConditions>& gpus, const std::vector<GpuConditions>& first,
                    std::string& text) {
+  std::map<std::string, double> clocks;
+  for (const GpuConditions& gpu : first) {
+    if (gpu.sm_clock > 0) clocks.try_emplace(gpu.gpu.NumberText(), gpu.sm_clock);
+  }
   for (const GpuConditions& gpu : gpus) {
     if (gpu.sm_clock <= 0) continue;
     AppendFormat(text, "        GPU {}: SM clock {:.0f} MHz{}, power {:.0f} W",
-                 gpu.gpu.NumberText(), gpu.sm_clock, ClockRatio(gpu, first), gpu.power);
+                 gpu.gpu.NumberText(), gpu.sm_clock, ClockRatio(gpu, clocks), gpu.power);
     const auto add = [&](std::string_view what, bool ThrottleTime::*kind) {
       const double share = ThrottledShare(gpu, kind);
       if (share > 0) AppendFormat(text, ", {} {:.0f} % of the time", what, 100 * share);
