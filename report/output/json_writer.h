@@ -4,23 +4,19 @@
 
 #include <charconv>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 #include "format/base/json_text.h"
 #include "format/base/text.h"
+#include "report/output/byte_buffer.h"
 #include "report/output/text.h"
 
 namespace xpu {
 
-// A trace has hundreds of millions of small pieces: with std::string's appends, which are calls,
-// the pieces took twice the time.
-class JsonWriter {
+class JsonWriter : public ByteBuffer {
  public:
   void Put(Literal json) { Append(json.text); }
   void Put(char c) { *Room(1) = c; }
@@ -55,8 +51,7 @@ class JsonWriter {
   void PutNumber(Number number) {
     constexpr size_t kMostDigits = 20;
     char* const begin = Room(kMostDigits);
-    size_ -= static_cast<size_t>(begin + kMostDigits -
-                                 std::to_chars(begin, begin + kMostDigits, number).ptr);
+    EndAt(std::to_chars(begin, begin + kMostDigits, number).ptr);
   }
   // 12345: 12.345
   void PutThousandths(uint64_t number) {
@@ -68,23 +63,9 @@ class JsonWriter {
     fraction[3] = static_cast<char>('0' + number % 10);
   }
 
-  size_t size() const { return size_; }
-  std::string_view view() const { return {bytes_.data(), size_}; }
-  void Clear() { size_ = 0; }
-
  private:
   friend class TraceWriter;  // what it has written before
 
-  void Append(std::string_view json) { std::memcpy(Room(json.size()), json.data(), json.size()); }
-  // For `bytes` more, which count as put.
-  char* Room(size_t bytes) {
-    if (bytes > bytes_.size() - size_) bytes_.resize(2 * bytes_.size() + bytes);
-    size_ += bytes;
-    return bytes_.data() + size_ - bytes;
-  }
-
-  std::vector<char> bytes_;
-  size_t size_ = 0;
   std::string quoted_;
 };
 

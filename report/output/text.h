@@ -1,7 +1,7 @@
 // Text for each output format. Names come from files and programs: any byte may be in them.
 //
-// What leaves has a type that only escaping makes: ShownText for people, CsvLine and JsonWriter
-// (json_writer.h) for programs. Output takes nothing else, so that no view can forget a field.
+// Text for people is a ShownText, text for programs a CsvLine or a JsonWriter (json_writer.h): only
+// escaping makes these types. Output takes nothing else, so that no view can forget a field.
 #pragma once
 
 #include <cstdint>
@@ -41,11 +41,11 @@ auto ShownValue(const Value& value) {
 class ShownText {
  public:
   ShownText() = default;
-  // As ForOneLine.
+  // Escapes one line, with ForOneLine.
   static ShownText Line(std::string_view text) { return ShownText(ForOneLine(text)); }
-  // As ForTerminal: names in it must be on one line each before.
+  // Escapes several lines, with ForTerminal: names in them must be on one line each before.
   static ShownText Lines(std::string_view text) { return ShownText(ForTerminal(text)); }
-  // As Format, where each text among `args` becomes a Line.
+  // Formats `args`, of which each text becomes a Line.
   template <typename... Args>
   static ShownText Of(format_string<decltype(ShownValue(std::declval<const Args&>()))...> pattern,
                       const Args&... args) {
@@ -81,8 +81,8 @@ std::string ToCsvField(std::string_view text);
 // A line of a CSV file, cell by cell.
 class CsvLine {
  public:
-  // As ToCsvField, with one ' before what a spreadsheet would run: '=', '@', '+' or '-' before a
-  // letter.
+  // Adds a field as ToCsvField makes it, with one ' before what a spreadsheet would run: '=', '@',
+  // '+' or '-' before a letter.
   void Text(std::string_view text);
   // The same, where nothing would be no text at all: "" for an empty one.
   void KnownText(std::string_view text) { text.empty() ? Add("\"\"") : Text(text); }

@@ -32,8 +32,8 @@ void UnitePauses(std::vector<Pause>& pauses) {
   }
 }
 
-// As PausedNs, of pauses that UnitePauses united: without a look at each of them, for there may be
-// as many GPUs as pauses.
+// The result of PausedNs for pauses that UnitePauses united, without a look at each of them: there
+// may be as many GPUs as pauses.
 uint64_t UncountedNs(const GpuBusy& gpu, uint64_t start_ns, uint64_t end_ns) {
   const std::vector<Pause>& pauses = *gpu.uncounted;
   const auto until = [&](uint64_t ns) -> uint64_t {

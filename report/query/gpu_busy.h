@@ -64,8 +64,8 @@ std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis);
 // When nothing is known of what the GPUs did: pauses of the recording, the time between two
 // recordings, and what lies between the ranges that a filter wants. In order.
 std::vector<Pause> UncountedTime(const Analysis& analysis);
-// Of each GPU, also what lies outside the steps that are wanted. GPUs for which that is the same
-// share a list: a capture may have as many GPUs as steps.
+// The uncounted time of each GPU, which includes what lies outside the steps that are wanted. GPUs
+// for which that is the same share a list: a capture may have as many GPUs as steps.
 class UncountedTimes {
  public:
   explicit UncountedTimes(const Analysis& analysis);

@@ -19,7 +19,7 @@ namespace {
 constexpr uint64_t kWaitsAtOnce = 16;
 constexpr uint64_t kFewParts = uint64_t{1} << 20;
 
-// What ran, each time only once, for what began first.
+// A piece of work, without the time in which an earlier one still ran.
 struct Part {
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;

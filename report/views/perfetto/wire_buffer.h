@@ -4,17 +4,17 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
-#include <vector>
 
 #include <google/protobuf/io/coded_stream.h>
+
+#include "report/output/byte_buffer.h"
 
 namespace xpu {
 
 // An event of a trace has some 20 small messages. As objects of the library, which are filled,
 // asked for their sizes and then written, they took three times as long.
-class WireBuffer {
+class WireBuffer : public ByteBuffer {
  public:
   // What fits into a byte of length.
   static constexpr size_t kMostShortBytes = 127;
@@ -42,20 +42,14 @@ class WireBuffer {
     PutRaw(head);
     PutBytes(last_field, last);
   }
-  void PutRaw(std::string_view bytes) {
-    std::memcpy(Room(bytes.size()), bytes.data(), bytes.size());
-  }
+  void PutRaw(std::string_view bytes) { Append(bytes); }
   // A message of at most kMostShortBytes begins; its fields are put next. Returns its place.
   size_t BeginShort(int field) {
     PutKey(field, kBytes);
     *Room(1) = 0;
-    return size_;
+    return size();
   }
-  void EndShort(size_t place) { bytes_[place - 1] = static_cast<char>(size_ - place); }
-
-  size_t size() const { return size_; }
-  std::string_view view() const { return {bytes_.data(), size_}; }
-  void Clear() { size_ = 0; }
+  void EndShort(size_t place) { At(place - 1) = static_cast<char>(size() - place); }
 
  private:
   enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2 };
@@ -70,19 +64,9 @@ class WireBuffer {
   void PutNumber(uint64_t value) {
     constexpr size_t kMostBytes = 10;
     auto* const begin = reinterpret_cast<uint8_t*>(Room(kMostBytes));
-    const uint8_t* const end =
-        google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(value, begin);
-    size_ -= static_cast<size_t>(begin + kMostBytes - end);
+    EndAt(reinterpret_cast<const char*>(
+        google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(value, begin)));
   }
-  // For `bytes` more, which count as put.
-  char* Room(size_t bytes) {
-    if (bytes > bytes_.size() - size_) bytes_.resize(2 * bytes_.size() + bytes);
-    size_ += bytes;
-    return bytes_.data() + size_ - bytes;
-  }
-
-  std::vector<char> bytes_;
-  size_t size_ = 0;
 };
 
 }  // namespace xpu
