@@ -51,8 +51,9 @@ constexpr uint64_t kMapNs = 100 * kMs;      // its libraries
 constexpr uint64_t kStopNs = 20 * kMs;      // a thread that does not sleep uninterruptibly
 constexpr uint64_t kStartNs = 5'000 * kMs;  // of the new thread
 constexpr uint64_t kLoadNs = 10'000 * kMs;  // dlopen may wait for the loader's lock
-constexpr uint64_t kFirstPauseNs = kMs / 2;
-constexpr uint64_t kLongestPauseNs = 50 * kMs;
+constexpr uint64_t kTurnNs = 20 * kMs;
+constexpr uint64_t kFirstPauseNs = kMs / 20;
+constexpr uint64_t kLongestPauseNs = 200 * kMs;
 constexpr uint64_t kPageBytes = 4096;
 constexpr size_t kMaxLibraryBytes = size_t{64} << 20;
 
@@ -99,54 +100,72 @@ bool Is32Bit(pid_t pid) {
          ident[EI_CLASS] == ELFCLASS32;
 }
 
+}  // namespace
+
 // What goes on while a process is attached to.
-class Attacher {
+class Attaching::Impl {
  public:
-  Attacher(const AttachTarget& target, const std::function<bool()>& ends,
-           const AttachObserver& observe)
+  Impl(const AttachTarget& target, const AttachObserver& observe)
       : target_(target.process ? target : Choose(target, target.pid)),
-        ends_(ends),
         observe_(observe),
         memory_(LivingThread(target.pid)),
         code_(target.pid) {}
 
-  Result<Attached> Run();
+  std::optional<Result<Attached>> Continue();
+  Error GiveUp();
+  uint64_t due_ns() const { return due_ns_; }
 
  private:
-  Result<Attached> LoadAndConnect();
-  Status Prepare();
+  // nullopt: not yet.
+  using Done = std::optional<Status>;
+
+  // The steps. Each is called until it is done.
+  Done Prepare();
+  Done FindFunctions();
+  Done BorrowAThread();
+  Done WaitForThread();
+  Done CopyLibrary();
+  Done TakeConnection();
+  static constexpr Done (Impl::*kSteps[])() = {&Impl::Prepare,       &Impl::FindFunctions,
+                                               &Impl::BorrowAThread, &Impl::WaitForThread,
+                                               &Impl::CopyLibrary,   &Impl::TakeConnection};
+
+  Done TakeTurn();
+  Error ErrorOf(Error error) const;
   Status CheckRights() const;
-  Status FindFunctions();
-  Status BorrowAThread();
-  // nullopt: not this time.
-  std::optional<Status> Try(const ThreadToBorrow& candidate);
-  std::optional<Status> TryOnThisThread(const ThreadToBorrow& candidate);
-  std::optional<Status> Borrow(TracedThread& thread, const ThreadRegisters& before);
+  Done Try(const ThreadToBorrow& candidate);
+  Done TryOnThisThread(const ThreadToBorrow& candidate);
+  Done Borrow(TracedThread& thread, const ThreadRegisters& before);
   Status SeizeError(const Error& error);
-  Status NoThread() const;
+  Error NoThread() const;
+  Status Connect();
   bool IsGone() const { return AllHaveEnded(target_.process->get()); }
   bool HasEnded() const;  // its threads have, whatever keeps its number
   void NoteReason(const char* why) { ++reasons_[why]; }
   std::vector<std::byte> Area(uint64_t address) const;
-  Status WaitForThread() const;
-  Status CopyLibrary();
-  Result<UniqueFd> TakeConnection();
   Status Refusal();
   wire::AttachState ReadState() const;
   bool WriteState(wire::AttachState state) const;
-  bool Ends() const { return ends_ && ends_(); }
+  bool IsLater(uint64_t ns) const { return MonotonicNs() >= step_since_ns_ + ns; }
+  bool Pause();
   void Observe(AttachStage stage) const {
     if (observe_) observe_(stage);
   }
 
   const AttachTarget target_;
-  const std::function<bool()>& ends_;
-  const AttachObserver& observe_;
+  const AttachObserver observe_;
+  size_t step_ = 0;
+  uint64_t step_since_ns_ = 0;
+  uint64_t pause_ns_ = 0;
+  uint64_t turn_ends_ns_ = 0;
+  uint64_t due_ns_ = 0;
   ProcessMemory memory_;
   TargetCode code_;
   TargetFunctions functions_;
-  std::string library_;  // its bytes
-  uint64_t entry_ = 0;   // where it is mapped already
+  bool is_another_program_ = false;  // since the functions were found
+  size_t tried_ = 0;                 // threads of the list, in the turns before
+  std::string library_;              // its bytes
+  uint64_t entry_ = 0;               // where it is mapped already
   uint64_t area_ = 0;
   uint64_t area_bytes_ = 0;
   std::map<std::string, int> reasons_;
@@ -155,33 +174,46 @@ class Attacher {
 };
 
 // CAP_PERFMON lets us see what is mapped, but neither its contents nor its threads.
-Status Attacher::CheckRights() const {
+Status Attaching::Impl::CheckRights() const {
   const UniqueFd memory(::open(Format("/proc/{}/mem", target_.pid).c_str(), O_RDONLY | O_CLOEXEC));
   if (memory || (errno != EACCES && errno != EPERM)) return Ok();
   return NoPermission(target_.pid, "no permission to trace it");
 }
 
+// Waits before the next try, longer each time; false: the turn is over, and the step goes on later.
+bool Attaching::Impl::Pause() {
+  pause_ns_ = std::min(pause_ns_ + pause_ns_ / 2, kLongestPauseNs);
+  due_ns_ = MonotonicNs() + pause_ns_;
+  if (due_ns_ > turn_ends_ns_) return false;
+  Sleep(pause_ns_);
+  return true;
+}
+
 // The loader of a program that has just begun may map the driver before the C library.
-Status Attacher::FindFunctions() {
-  const uint64_t deadline_ns = MonotonicNs() + kMapNs;
+Attaching::Impl::Done Attaching::Impl::FindFunctions() {
   while (true) {
+    XPU_RETURN_IF_ERROR(code_.Refresh());
     Result<TargetFunctions> found = code_.FindFunctions();
     if (found.ok()) {
       functions_ = *found;
-      return Ok();
+      break;
     }
     if (HasEnded()) return Gone();
     const bool may_come = found.error().kind == ErrorKind::kUnsupported;
-    if (!may_come || MonotonicNs() >= deadline_ns || Ends()) return std::move(found).error();
-    Sleep(kFirstPauseNs);
-    XPU_RETURN_IF_ERROR(code_.Refresh());
+    if (!may_come || IsLater(kMapNs)) return std::move(found).error();
+    if (!Pause()) return std::nullopt;
   }
+  XPU_ASSIGN_OR_RETURN(const std::string build_id, ReadBuildId(target_.library));
+  entry_ = code_.FindInLibrary(build_id, wire::kAttachSymbol);
+  result_.was_mapped = entry_ != 0;
+  const uint64_t bytes = LibraryAt() + (entry_ != 0 ? 0 : library_.size());
+  area_bytes_ = (bytes + kPageBytes - 1) & ~(kPageBytes - 1);
+  return Ok();
 }
 
-Status Attacher::Prepare() {
+Attaching::Impl::Done Attaching::Impl::Prepare() {
   if (!*target_.process) return Gone();
   XPU_RETURN_IF_ERROR(CheckRights());
-  XPU_RETURN_IF_ERROR(code_.Refresh());
   auto status = ReadFile(Format("/proc/{}/status", target_.pid));
   if (!status.ok()) return Gone();
   if (StatusField(*status, "x86_Thread_features").find("shstk") != std::string_view::npos) {
@@ -191,21 +223,15 @@ Status Attacher::Prepare() {
   if (Is32Bit(target_.pid)) {
     return Error{ErrorKind::kUnsupported, "it is a 32-bit program", "build it for 64 bits"};
   }
-  XPU_RETURN_IF_ERROR(FindFunctions());
   XPU_ASSIGN_OR_RETURN(library_, ReadFile(target_.library));
-  XPU_ASSIGN_OR_RETURN(const std::string build_id, ReadBuildId(target_.library));
   if (library_.size() > kMaxLibraryBytes || LoaderCode().size() > kPageBytes) {
     return Error{ErrorKind::kInvalid, Format("{}: too large", target_.library), {}};
   }
-  entry_ = code_.FindInLibrary(build_id, wire::kAttachSymbol);
-  result_.was_mapped = entry_ != 0;
-  const uint64_t bytes = LibraryAt() + (entry_ != 0 ? 0 : library_.size());
-  area_bytes_ = (bytes + kPageBytes - 1) & ~(kPageBytes - 1);
   return Ok();
 }
 
 // All of the area but the library.
-std::vector<std::byte> Attacher::Area(uint64_t address) const {
+std::vector<std::byte> Attaching::Impl::Area(uint64_t address) const {
   LoaderArea area{};
   area.request.version = wire::kAttachVersion;
   area.request.socket.store(-1);
@@ -237,7 +263,7 @@ std::vector<std::byte> Attacher::Area(uint64_t address) const {
   return bytes;
 }
 
-std::optional<Status> Attacher::Borrow(TracedThread& thread, const ThreadRegisters& before) {
+Attaching::Impl::Done Attaching::Impl::Borrow(TracedThread& thread, const ThreadRegisters& before) {
   BorrowedThread borrowed(thread, before, functions_, observe_);
   if (!borrowed.Prepare()) {
     NoteReason("its stack cannot be written");
@@ -263,13 +289,13 @@ std::optional<Status> Attacher::Borrow(TracedThread& thread, const ThreadRegiste
   return Ok();
 }
 
-Status Attacher::SeizeError(const Error& error) {
+Status Attaching::Impl::SeizeError(const Error& error) {
   auto status = ReadFile(Format("/proc/{}/status", target_.pid));
   if (!status.ok()) return Gone();
   for (const ThreadToBorrow& thread : ThreadsToTry(target_.pid)) {
     auto of_thread = ReadFile(Format("/proc/{}/status", thread.tid));
     const std::string tracer(of_thread.ok() ? StatusField(*of_thread, "TracerPid") : "0");
-    if (tracer.empty() || tracer == "0") continue;
+    if (tracer.empty() || tracer == "0" || tracer == std::to_string(::getpid())) continue;
     return Error{
         ErrorKind::kBusy,
         Format("process {} ({}) is tracing it", tracer, ReadComm(Format("/proc/{}/comm", tracer))),
@@ -278,21 +304,22 @@ Status Attacher::SeizeError(const Error& error) {
   return NoPermission(target_.pid, error.message);
 }
 
-Status Attacher::NoThread() const {
+Error Attaching::Impl::NoThread() const {
   std::string text;
   for (const auto& [why, count] : reasons_) {
     AppendFormat(text, "{}{} ({} times)", text.empty() ? "" : ", ", why, count);
   }
-  return Error{ErrorKind::kBusy,
-               Format("none of its threads could be borrowed for {} s: {}",
-                      kFindThreadNs / 1'000'000'000, text.empty() ? "none was found" : text),
-               "try again, or start the program under xpu-record"};
+  return {ErrorKind::kBusy,
+          Format("none of its threads could be borrowed for {:.1f} s: {}",
+                 static_cast<double>(MonotonicNs() - step_since_ns_) / 1e9,
+                 text.empty() ? "none could be tried" : text),
+          "try again, or start the program under xpu-record"};
 }
 
 // The kernel detaches everything from a tracer's thread that ends, also what could not be detached
 // from because it did not stop in time: it would stand still for good once it does.
-std::optional<Status> Attacher::Try(const ThreadToBorrow& candidate) {
-  std::optional<Status> done;
+Attaching::Impl::Done Attaching::Impl::Try(const ThreadToBorrow& candidate) {
+  Done done;
   std::thread tracer = StartWithoutSignals([&] { done = TryOnThisThread(candidate); });
   if (!tracer.joinable()) {
     return Error{ErrorKind::kSystem, "no thread could be started to trace it",
@@ -302,13 +329,14 @@ std::optional<Status> Attacher::Try(const ThreadToBorrow& candidate) {
   return done;
 }
 
-std::optional<Status> Attacher::TryOnThisThread(const ThreadToBorrow& candidate) {
+Attaching::Impl::Done Attaching::Impl::TryOnThisThread(const ThreadToBorrow& candidate) {
   auto seized = TracedThread::Seize(candidate.tid);
   if (!seized.ok()) {
     if (seized.error().kind == ErrorKind::kNotFound) return std::nullopt;
     const uint64_t now_ns = MonotonicNs();
     if (other_tracer_since_ns_ == 0) other_tracer_since_ns_ = now_ns;
     // Another xpu-record holds it for a moment only.
+    NoteReason("another program traces it");
     if (now_ns - other_tracer_since_ns_ < kOtherTracerNs) return std::nullopt;
     return SeizeError(seized.error());
   }
@@ -341,8 +369,12 @@ std::optional<Status> Attacher::TryOnThisThread(const ThreadToBorrow& candidate)
     return std::nullopt;
   }
   RepeatEndedCall(*seized, before);
+  // While the thread stands still it stays so, or the thread ends.
+  is_another_program_ = !code_.HasStill(functions_);
+  if (is_another_program_) return Gone();
   const Unsuitable unsuitable = WhyUnsuitable(*seized, before, code_);
   if (unsuitable.needs_tables) {
+    NoteReason(unsuitable.why);
     seized->Detach();
     code_.LoadMissing();
     return std::nullopt;
@@ -353,75 +385,83 @@ std::optional<Status> Attacher::TryOnThisThread(const ThreadToBorrow& candidate)
   }
   // Each thread may have filters of its own.
   XPU_RETURN_IF_ERROR(CheckSeccomp(*seized));
-  std::optional<Status> done = Borrow(*seized, before);
+  Done done = Borrow(*seized, before);
   result_.held_ns = MonotonicNs() - begin_ns;
   result_.tid = candidate.tid;
   if (done && done->ok()) Observe(AttachStage::kReleased);
   return done;
 }
 
-bool Attacher::HasEnded() const {
+bool Attaching::Impl::HasEnded() const {
   if (IsGone()) return true;
   const pid_t thread = LivingThread(target_.pid);
   auto status = ReadFile(Format("/proc/{}/status", thread));
   return !status.ok() || StatusField(*status, "State").starts_with("Z");
 }
 
-Status Attacher::BorrowAThread() {
-  const uint64_t deadline_ns = MonotonicNs() + kFindThreadNs;
-  const uint64_t takes_all_ns = MonotonicNs() + kTakeAllNs;
-  uint64_t pause_ns = kFirstPauseNs;
-  while (MonotonicNs() < deadline_ns && !Ends()) {
+Attaching::Impl::Done Attaching::Impl::BorrowAThread() {
+  while (!IsLater(kFindThreadNs)) {
     const std::vector<ThreadToBorrow> threads = ThreadsToTry(target_.pid);
-    if (IsGone() || (threads.empty() && HasEnded())) return Gone();
+    const bool has_one = !threads.empty() && threads.front().disturbance != Disturbance::kExcluded;
+    if (IsGone() || (!has_one && HasEnded())) return Gone();
     // Those that a stop would disturb only if there is no other, or no other can be borrowed.
-    const bool takes_all = MonotonicNs() >= takes_all_ns || threads.empty() ||
-                           threads.front().disturbance >= Disturbance::kHasChild;
-    for (const ThreadToBorrow& thread : threads) {
-      if (!takes_all && thread.disturbance >= Disturbance::kHasChild) break;
-      if (auto done = Try(thread)) return *std::move(done);
+    const bool takes_all =
+        IsLater(kTakeAllNs) || !has_one || threads.front().disturbance >= Disturbance::kHasChild;
+    for (size_t i = tried_ < threads.size() ? tried_ : 0; i < threads.size(); ++i) {
+      if (threads[i].disturbance == Disturbance::kExcluded) {
+        NoteReason("stopped, or in a call that must not be interrupted");
+        continue;
+      }
+      if (!takes_all && threads[i].disturbance >= Disturbance::kHasChild) break;
+      if (auto done = Try(threads[i])) return done;
+      // Not only the first ones of many.
+      if (tried_ = i + 1; MonotonicNs() >= turn_ends_ns_) break;
     }
-    Sleep(pause_ns);
-    pause_ns = std::min(pause_ns * 2, kLongestPauseNs);
+    const bool has_tried_all = MonotonicNs() < turn_ends_ns_;
+    if (has_tried_all) tried_ = 0;
+    if (!Pause()) return std::nullopt;
   }
   return NoThread();
 }
 
-wire::AttachState Attacher::ReadState() const {
+wire::AttachState Attaching::Impl::ReadState() const {
   wire::AttachState state = wire::AttachState::kWithdrawn;
   memory_.Read(area_ + offsetof(wire::AttachRequest, state), &state, sizeof(state));
   return state;
 }
 
-bool Attacher::WriteState(wire::AttachState state) const {
+bool Attaching::Impl::WriteState(wire::AttachState state) const {
   return memory_.Write(area_ + offsetof(wire::AttachRequest, state), &state, sizeof(state));
 }
 
 // Until the new thread owns the area. Without one it stays mapped.
-Status Attacher::WaitForThread() const {
-  const uint64_t deadline_ns = MonotonicNs() + kStartNs;
-  while (MonotonicNs() < deadline_ns && !Ends()) {
+Attaching::Impl::Done Attaching::Impl::WaitForThread() {
+  while (!IsLater(kStartNs)) {
     uint32_t runs = 0;
     if (!memory_.Read(area_ + offsetof(LoaderArea, runs), &runs, sizeof(runs))) {
       return Gone();
     }
-    if (runs == 1) return Ok();
-    Sleep(kMs / 20);
+    if (runs == 1) {
+      Observe(AttachStage::kThreadRuns);
+      return Ok();
+    }
+    if (!Pause()) return std::nullopt;
   }
   return CallFailed("pthread_create");
 }
 
-Status Attacher::CopyLibrary() {
-  if (entry_ != 0) return Ok();
+Attaching::Impl::Done Attaching::Impl::CopyLibrary() {
   const LibraryState there = LibraryState::kThere;
-  if (!memory_.Write(area_ + LibraryAt(), library_.data(), library_.size()) ||
-      !memory_.Write(area_ + offsetof(LoaderArea, library_state), &there, sizeof(there))) {
+  if (entry_ == 0 &&
+      (!memory_.Write(area_ + LibraryAt(), library_.data(), library_.size()) ||
+       !memory_.Write(area_ + offsetof(LoaderArea, library_state), &there, sizeof(there)))) {
     return Gone();
   }
+  Observe(AttachStage::kLibraryCopied);
   return Ok();
 }
 
-Status Attacher::Refusal() {
+Status Attaching::Impl::Refusal() {
   char text[wire::kAttachErrorBytes] = "";
   memory_.Read(area_ + offsetof(wire::AttachRequest, error), text, sizeof(text) - 1);
   WriteState(wire::AttachState::kTaken);
@@ -432,19 +472,17 @@ Status Attacher::Refusal() {
   return Error{ErrorKind::kUnsupported, reason, hint};
 }
 
-Result<UniqueFd> Attacher::TakeConnection() {
-  const uint64_t deadline_ns = MonotonicNs() + kLoadNs;
+Attaching::Impl::Done Attaching::Impl::TakeConnection() {
   wire::AttachState state = ReadState();
   for (; state == wire::AttachState::kLoading; state = ReadState()) {
-    if (MonotonicNs() >= deadline_ns || Ends()) {
-      WriteState(wire::AttachState::kWithdrawn);
-      return Error{ErrorKind::kBusy, "its dynamic loader is busy: the library was not loaded",
-                   "try again, or start the program under xpu-record"};
-    }
-    Sleep(kMs / 5);
+    if (IsLater(kLoadNs)) return GiveUp();
+    if (!Pause()) return std::nullopt;
   }
-  if (state == wire::AttachState::kRefused) return Refusal().error();
-  if (state != wire::AttachState::kOffered) return Withdrawn();
+  if (state == wire::AttachState::kRefused) return Refusal();
+  return state == wire::AttachState::kOffered ? Connect() : Withdrawn();
+}
+
+Status Attaching::Impl::Connect() {
   Observe(AttachStage::kOffered);
   int32_t theirs = -1;
   if (!memory_.Read(area_ + offsetof(wire::AttachRequest, socket), &theirs, sizeof(theirs))) {
@@ -466,31 +504,47 @@ Result<UniqueFd> Attacher::TakeConnection() {
     return Error{ErrorKind::kInvalid, "it sent something other than a connection", {}};
   }
   if (!WriteState(wire::AttachState::kTaken)) return Gone();
-  return ours;
+  result_.connection = std::move(ours);
+  return Ok();
 }
 
-Result<Attached> Attacher::Run() {
+Attaching::Impl::Done Attaching::Impl::TakeTurn() {
+  turn_ends_ns_ = MonotonicNs() + kTurnNs;
+  for (; step_ < std::size(kSteps); ++step_, step_since_ns_ = 0) {
+    if (step_since_ns_ == 0) {
+      step_since_ns_ = MonotonicNs();
+      pause_ns_ = kFirstPauseNs;
+    }
+    Done done = (this->*kSteps[step_])();
+    if (!done || !done->ok()) return done;
+  }
+  return Ok();
+}
+
+std::optional<Result<Attached>> Attaching::Impl::Continue() {
   ::prctl(PR_SET_TIMERSLACK, 1000);  // of this thread: short waits are short
-  auto attached = LoadAndConnect();
-  if (attached.ok()) return attached;
-  if (HasEnded()) return Gone();  // whatever that made fail
-  Error error = std::move(attached).error();
+  Done done = TakeTurn();
+  if (!done) return std::nullopt;
+  if (done->ok()) return std::move(result_);
+  if (is_another_program_ || HasEnded()) return Gone();  // whatever that made fail
+  Error error = std::move(*done).error();
   if (error.kind == ErrorKind::kNotFound) error.kind = ErrorKind::kSystem;
   return error;
 }
 
-Result<Attached> Attacher::LoadAndConnect() {
-  XPU_RETURN_IF_ERROR(Prepare());
-  XPU_RETURN_IF_ERROR(BorrowAThread());
-  XPU_RETURN_IF_ERROR(WaitForThread());
-  Observe(AttachStage::kThreadRuns);
-  XPU_RETURN_IF_ERROR(CopyLibrary());
-  Observe(AttachStage::kLibraryCopied);
-  XPU_ASSIGN_OR_RETURN(result_.connection, TakeConnection());
-  return std::move(result_);
+Error Attaching::Impl::GiveUp() {
+  if (area_ == 0) return NoThread();
+  if (ReadState() == wire::AttachState::kLoading) WriteState(wire::AttachState::kWithdrawn);
+  return {ErrorKind::kBusy, "its dynamic loader is busy: the library was not loaded",
+          "try again, or start the program under xpu-record"};
 }
 
-}  // namespace
+Attaching::Attaching(const AttachTarget& target, const AttachObserver& observe)
+    : impl_(std::make_unique<Impl>(target, observe)) {}
+Attaching::~Attaching() = default;
+std::optional<Result<Attached>> Attaching::Continue() { return impl_->Continue(); }
+uint64_t Attaching::due_ns() const { return impl_->due_ns(); }
+Error Attaching::GiveUp() { return impl_->GiveUp(); }
 
 AttachTarget Choose(AttachTarget target, pid_t pid) {
   target.pid = pid;
@@ -499,9 +553,13 @@ AttachTarget Choose(AttachTarget target, pid_t pid) {
   return target;
 }
 
-Result<Attached> Attach(const AttachTarget& target, const std::function<bool()>& ends,
-                        const AttachObserver& observe) {
-  return Attacher(target, ends, observe).Run();
+Result<Attached> Attach(const AttachTarget& target, const AttachObserver& observe) {
+  Attaching attaching(target, observe);
+  while (true) {
+    if (auto done = attaching.Continue()) return *std::move(done);
+    const uint64_t now_ns = MonotonicNs();
+    Sleep(attaching.due_ns() - std::min(now_ns, attaching.due_ns()));
+  }
 }
 
 }  // namespace xpu

@@ -9,8 +9,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <sys/types.h>
@@ -42,10 +42,28 @@ struct Attached {
   bool was_mapped = false;  // the library was there from an earlier attach
 };
 
-// Blocks for at most some ten seconds; `ends` is asked now and then whether to give up earlier. The
-// errors' messages say why the process cannot be attached to, without its pid; kNotFound: it has
-// ended.
-Result<Attached> Attach(const AttachTarget& target, const std::function<bool()>& ends = {},
-                        const AttachObserver& observe = {});
+// An attach under way, in turns: a process that keeps it waiting holds no thread of the recorder.
+// The errors' messages say why the process cannot be attached to, without its pid; kNotFound: it
+// has ended, or has become another program.
+class Attaching {
+ public:
+  explicit Attaching(const AttachTarget& target, const AttachObserver& observe = {});
+  ~Attaching();
+
+  // Works on it for about 20 ms; a call that is made in the process can take seconds. nullopt: it
+  // has to wait for the process, and goes on at due_ns(). Together they last some ten seconds at
+  // most. Each turn may be on another thread.
+  std::optional<Result<Attached>> Continue();
+  uint64_t due_ns() const;
+  // Instead of another turn. Returns what it waited for.
+  Error GiveUp();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Takes all turns, and blocks meanwhile.
+Result<Attached> Attach(const AttachTarget& target, const AttachObserver& observe = {});
 
 }  // namespace xpu

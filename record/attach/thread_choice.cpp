@@ -141,7 +141,7 @@ std::vector<ThreadToBorrow> ThreadsToTry(pid_t pid) {
     if (!text.ok()) continue;
     Disturbance disturbance = DisturbanceOf(*text);
     if (HasChild(pid, *tid)) disturbance = std::max(disturbance, Disturbance::kHasChild);
-    if (disturbance != Disturbance::kExcluded) threads.push_back({*tid, disturbance});
+    threads.push_back({*tid, disturbance});
   }
   std::stable_sort(threads.begin(), threads.end(),
                    [](const auto& a, const auto& b) { return a.disturbance < b.disturbance; });

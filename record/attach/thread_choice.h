@@ -26,7 +26,7 @@ enum class Disturbance : uint8_t {
   // signal to a traced thread that interrupts others of the process (EINTR from epoll_wait).
   kHasChild,
   kEndsEarly,  // it waits in a call that a stop ends with EINTR, which is then repeated
-  kExcluded,
+  kExcluded,   // it must not be stopped, or does not stop
 };
 
 struct ThreadToBorrow {
@@ -41,7 +41,7 @@ Disturbance DisturbanceOf(std::string_view syscall_text);
 // Whether the thread has started a process that has not been waited for.
 bool HasChild(pid_t pid, pid_t tid);
 
-// The threads of a process that may be tried, the best first.
+// The threads of a process but ours, the best first.
 std::vector<ThreadToBorrow> ThreadsToTry(pid_t pid);
 
 // A system call of the thread that the stop has ended with EINTR, although no signal came, is made

@@ -1,7 +1,6 @@
 #include "record/gpu/attached_processes.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "format/base/file.h"
 #include "format/base/text.h"
@@ -14,9 +13,12 @@
 namespace xpu {
 namespace {
 
-// Children that may use CUDA later are checked this often, and for a hundredth of the time at most.
+// Where the kernel does not tell that a process begins to use CUDA, it is noticed by looking, for a
+// thousandth of the time at most.
 constexpr uint64_t kCheckEveryNs = 250'000'000;
-constexpr uint64_t kCheckShare = 100;
+constexpr uint64_t kCheckShare = 1000;
+constexpr uint64_t kCheckNs = 10'000'000;  // at once
+constexpr uint64_t kPatienceNs = 1'000'000'000;
 
 // The parent from which the process has its driver, by a fork; 0: it has loaded it by itself, so
 // that it has it at another address.
@@ -35,9 +37,16 @@ uint32_t ParentWithDriver(uint32_t pid, uint64_t driver_start) {
 }  // namespace
 
 AttachedProcesses::AttachedProcesses(ProcessTable& processes, InjectServer& server,
-                                     AttachTarget what, bool takes_forked)
-    : processes_(processes), server_(server), what_(std::move(what)), takes_forked_(takes_forked) {
+                                     AttachTarget what, bool are_named)
+    : processes_(processes), server_(server), what_(std::move(what)), are_named_(are_named) {
   processes.AddListener(this);
+}
+
+bool AttachedProcesses::IsBusy() const {
+  if (!wanted_.empty() || !unchecked_.empty()) return true;
+  const uint64_t now_ns = MonotonicNs();
+  return std::any_of(under_way_.begin(), under_way_.end(),
+                     [&](const auto& job) { return now_ns < job.second.since_ns + kPatienceNs; });
 }
 
 void AttachedProcesses::OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) {
@@ -45,20 +54,18 @@ void AttachedProcesses::OnMapping(uint32_t pid, uint64_t start, const CodeMappin
   if (pid == 0 || !IsCudaDriver(processes_.file(mapping.file).path)) return;
   if (!processes_.IsCurrent(pid, mapping) || known_.contains(pid)) return;
   if (IsRecorder(pid)) return;  // its helper that asks the GPU for clocks
-  const uint32_t parent_pid = takes_forked_ ? 0 : ParentWithDriver(pid, start);
-  if (parent_pid == 0) return Want(pid);
-  AddForked(parent_pid, pid);
-  next_check_ns_ = 0;  // it may have used CUDA for a long time
+  are_named_ ? Want(pid) : Await(pid, ParentWithDriver(pid, start));
 }
 
 void AttachedProcesses::OnFork(uint32_t parent_pid, uint32_t pid) {
-  if (pid == 0 || !known_.contains(parent_pid) || known_.contains(pid)) return;
-  AddForked(parent_pid, pid);
+  if (pid != 0 && known_.contains(parent_pid) && !known_.contains(pid)) Await(pid, parent_pid);
 }
 
-void AttachedProcesses::AddForked(uint32_t parent_pid, uint32_t pid) {
+void AttachedProcesses::Await(uint32_t pid, uint32_t parent_pid) {
   known_[pid] = {.may_be_attached_to = false};
-  forked_[pid] = parent_pid;
+  idle_[pid] = parent_pid;
+  unchecked_.push_back(pid);
+  opens_.WatchDeviceOf(pid);
 }
 
 void AttachedProcesses::Want(uint32_t pid) {
@@ -67,22 +74,48 @@ void AttachedProcesses::Want(uint32_t pid) {
   if (!is_paused_) wanted_.insert(pid);
 }
 
+void AttachedProcesses::Check(uint32_t pid) {
+  const auto idle = idle_.find(pid);
+  if (idle == idle_.end()) return;
+  const CudaFile file = CudaFileOf(pid, std::exchange(idle->second, 0));
+  if (file == CudaFile::kNone) return;
+  idle_.erase(idle);
+  if (file == CudaFile::kOwn) Want(pid);
+}
+
 // Most have nothing to do with CUDA, and end soon or become another program.
-void AttachedProcesses::CheckForked(uint64_t now_ns) {
-  if (is_paused_ || forked_.empty() || now_ns < next_check_ns_) return;
-  for (auto child = forked_.begin(); child != forked_.end();) {
-    auto& [pid, parent_pid] = *child;
-    const CudaFile file = CudaFileOf(pid, std::exchange(parent_pid, 0));
-    if (file == CudaFile::kOwn) Want(pid);
-    child = file == CudaFile::kNone ? std::next(child) : forked_.erase(child);
+void AttachedProcesses::CheckIdle() {
+  for (const uint32_t pid : opens_.Take()) {
+    if (idle_.erase(pid) > 0) Want(pid);
   }
-  const uint64_t end_ns = MonotonicNs();
-  next_check_ns_ = end_ns + std::max(kCheckEveryNs, kCheckShare * (end_ns - now_ns));
+  if (is_paused_) return;
+  const uint64_t begin_ns = MonotonicNs();
+  uint64_t now_ns = begin_ns;
+  while (!unchecked_.empty() && now_ns < begin_ns + kCheckNs) {
+    Check(unchecked_.back());
+    unchecked_.pop_back();
+    now_ns = MonotonicNs();
+  }
+  const uint64_t round_ns = now_ns;
+  if (idle_.empty() || now_ns < next_check_ns_) return;
+  for (auto at = idle_.upper_bound(checked_); now_ns < round_ns + kCheckNs;
+       at = idle_.upper_bound(checked_), now_ns = MonotonicNs()) {
+    checked_ = at == idle_.end() ? 0 : at->first;
+    if (at == idle_.end()) break;
+    Check(checked_);
+  }
+  next_check_ns_ = now_ns + std::max(kCheckEveryNs, kCheckShare * (now_ns - round_ns));
 }
 
 void AttachedProcesses::Forget(uint32_t pid) {
-  known_.erase(pid);
-  forked_.erase(pid);
+  const auto known = known_.find(pid);
+  if (known == known_.end()) return;
+  if (const auto job = under_way_.find(pid); job != under_way_.end()) {
+    job->second.is_forgotten = true;
+    job->second.has_failed = known->second.has_failed;
+  }
+  known_.erase(known);
+  idle_.erase(pid);
   wanted_.erase(pid);
 }
 
@@ -94,63 +127,81 @@ void AttachedProcesses::OnEnd(uint32_t pid) {
 
 void AttachedProcesses::CountEnded(EventSink& sink, uint32_t pid) {
   sink.losses().Add(LossKind::kInjectionUnknown, 1, pid, {},
-                    Format("process {}: it ended before it could be attached to", pid));
+                    Format("process {}: it ended, or became another program, before it could be "
+                           "attached to",
+                           pid));
 }
 
 void AttachedProcesses::Resume() {
   is_paused_ = false;
   next_check_ns_ = 0;
-  CheckForked(MonotonicNs());
+  CheckIdle();
   for (const auto& [pid, known] : known_) {
     if (known.may_be_attached_to) wanted_.insert(pid);
   }
 }
 
 void AttachedProcesses::RequestWanted() {
-  // A library that is about to leave must be out of the process first.
+  // What is there must be out of the process first.
   std::erase_if(wanted_, [&](uint32_t pid) {
-    if (server_.HasAdopted(static_cast<pid_t>(pid))) return false;
+    if (server_.HasAdopted(static_cast<pid_t>(pid)) || under_way_.contains(pid)) return false;
+    under_way_[pid] = {.since_ns = MonotonicNs()};
     threads_.Request(Choose(what_, static_cast<pid_t>(pid)));
-    ++under_way_;
     return true;
   });
 }
 
 void AttachedProcesses::Update(EventSink& sink) {
-  CheckForked(MonotonicNs());
+  CheckIdle();
   RequestWanted();
   for (const uint32_t pid : std::exchange(ended_, {})) CountEnded(sink, pid);
+  TakeFinished(sink);
+}
+
+void AttachedProcesses::Finish(EventSink& sink) {
+  Pause();
+  threads_.End();
+  TakeFinished(sink);
+  for (const uint32_t pid : std::exchange(wanted_, {})) {
+    TakeFailure(sink, pid, {ErrorKind::kBusy, "the recording ended before it was its turn", {}});
+  }
+}
+
+void AttachedProcesses::TakeFinished(EventSink& sink) {
   for (AttachThreads::Finished& finished : threads_.TakeFinished()) {
-    --under_way_;
     const auto pid = static_cast<uint32_t>(finished.pid);
-    if (finished.result.ok()) {
-      Attached& attached = *finished.result;
-      AppendFormat(
-          news_, "process {}: library loaded; thread {} was stopped for {:.3f} ms, attempt {}\n",
-          pid, attached.tid, static_cast<double>(attached.held_ns) / 1e6, attached.attempts);
-      server_.Adopt(std::move(attached.connection), finished.pid, MonotonicNs());
-      reached_.insert(pid);
-      continue;
-    }
-    const Error& error = finished.result.error();
-    if (error.kind == ErrorKind::kNotFound) {
-      AppendFormat(news_, "process {}: {}\n", pid, error.message);
-      const auto known = known_.find(pid);
-      const bool has_failed = known != known_.end() && known->second.has_failed;
-      Forget(pid);
+    const UnderWay job = under_way_.extract(pid).mapped();
+    const auto known = known_.find(pid);
+    const bool has_failed = known != known_.end() ? known->second.has_failed : job.has_failed;
+    if (job.is_forgotten ||
+        (!finished.result.ok() && finished.result.error().kind == ErrorKind::kNotFound)) {
+      if (!job.is_forgotten) Forget(pid);
       if (!reached_.contains(pid) && !has_failed) CountEnded(sink, pid);
       continue;
     }
-    sink.losses().Add(LossKind::kProcessNotReached, 1, pid, {},
-                      Format("process {}: {}", pid, error.message));
-    if (const auto known = known_.find(pid); known != known_.end()) {
-      known->second.may_be_attached_to = error.kind == ErrorKind::kBusy;
-      if (std::exchange(known->second.has_failed, true)) continue;
+    if (!finished.result.ok()) {
+      TakeFailure(sink, pid, finished.result.error());
+      continue;
     }
-    AppendFormat(failures_, "xpu-record: process {}: GPU activity is not recorded: {}\n", pid,
-                 error.message);
-    if (!error.hint.empty()) AppendFormat(failures_, "hint: {}\n", error.hint);
+    Attached& attached = *finished.result;
+    AppendFormat(news_,
+                 "process {}: library loaded; thread {} was stopped for {:.3f} ms, attempt {}\n",
+                 pid, attached.tid, static_cast<double>(attached.held_ns) / 1e6, attached.attempts);
+    server_.Adopt(std::move(attached.connection), finished.pid, MonotonicNs());
+    reached_.insert(pid);
   }
+}
+
+void AttachedProcesses::TakeFailure(EventSink& sink, uint32_t pid, const Error& error) {
+  sink.losses().Add(LossKind::kProcessNotReached, 1, pid, {},
+                    Format("process {}: {}", pid, error.message));
+  if (const auto known = known_.find(pid); known != known_.end()) {
+    known->second.may_be_attached_to = error.kind == ErrorKind::kBusy;
+    if (std::exchange(known->second.has_failed, true)) return;
+  }
+  AppendFormat(failures_, "xpu-record: process {}: GPU activity is not recorded: {}\n", pid,
+               error.message);
+  if (!error.hint.empty()) AppendFormat(failures_, "hint: {}\n", error.hint);
 }
 
 }  // namespace xpu

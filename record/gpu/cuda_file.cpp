@@ -27,9 +27,12 @@ bool IsSameFile(uint32_t pid, uint32_t other_pid, int fd) {
 }  // namespace
 
 CudaFile CudaFileOf(uint32_t pid, uint32_t parent_pid) {
+  constexpr int kMost = 4096;  // looked at: some 10 ms
+  int looked_at = 0;
   std::error_code failed;
   std::filesystem::directory_iterator at(Format("/proc/{}/fd", LivingThread(pid)), failed);
-  for (; !failed && at != std::filesystem::directory_iterator(); at.increment(failed)) {
+  for (; !failed && at != std::filesystem::directory_iterator() && looked_at < kMost;
+       at.increment(failed), ++looked_at) {
     std::error_code closed;
     const std::string file = std::filesystem::read_symlink(at->path(), closed).string();
     // Also below another root.

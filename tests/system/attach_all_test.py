@@ -1,6 +1,10 @@
 """Attaching to all processes that use CUDA, now or later (-a --attach). In a pid namespace of its
 own: the programs of other tests, and of other users, are left alone."""
 
+import contextlib
+import os
+import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,14 +15,19 @@ from control_testing import Fifos
 from gpu_attach_test import SLOWLY, is_launch
 from gpu_capture import GpuCapture
 from gpu_programs import prepare, program
+from other_users import NOBODY
 from simulated_gpu import simulated
-from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, main, program_of, recorder,
-                         run_alone)
+from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, find, main, program_of, recorder,
+                         run_alone, skip)
 
-def record_all(work, *command, output="capture.xpu"):
-    return subprocess.Popen([recorder(), "-o", str(work.path / output), "-a", "--attach",
-                             *command], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+
+def record(work, *command, output="capture.xpu"):
+    return subprocess.Popen([recorder(), "-o", str(work.path / output), *command], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                             stderr=subprocess.PIPE, text=True)
+
+
+def record_all(work, *command, **options):
+    return record(work, "-a", "--attach", *command, **options)
 
 
 def finish(process, work):
@@ -135,7 +144,7 @@ else:
 """
 
 
-def record_fork(work, parent_uses, forks_first):
+def record_fork(work, parent_uses, forks_first, names_parent=False):
     """The program's pid, when its child used CUDA, the capture and what the recorder said."""
     (work.path / "dev").mkdir()
     device = work.file("dev/nvidia-uvm", "")
@@ -144,8 +153,9 @@ def record_fork(work, parent_uses, forks_first):
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=simulated(XPU_FAKE_DEVICE_FILE=device)) as program:
         program.stdout.readline()  # it waits
-        recording = record_all(work, "-v", fifos.option)
-        fifos.ask("ping")  # CUPTI has been set up in the parent
+        what = ("-p", str(program.pid)) if names_parent else ("-a", "--attach")
+        recording = record(work, *what, "-v", fifos.option)
+        fifos.ask("ping")  # if the parent is attached to, CUPTI has been set up in it
         output, _ = program.communicate("\n", timeout=PATIENCE_S)
         expect("status of the program", program.returncode, 0)
         recording.send_signal(signal.SIGINT)
@@ -156,12 +166,12 @@ def processes_of(capture):
     return {int(p["pid"]) for p in capture.of("gpu_process")}
 
 
-def test_a_child_that_was_forked_uses_cuda():
-    """It is recorded from then on."""
+def check_child_uses_cuda(forks_first):
     with Workspace() as work:
-        pid, times, capture, errors = record_fork(work, False, True)
-    expect(f"processes that use CUDA beside the parent ({errors})",
-           len(processes_of(capture) - {pid}), 1)
+        pid, times, capture, errors = record_fork(work, False, forks_first)
+    processes = processes_of(capture)
+    expect(f"only the child is attached to ({errors})", (len(processes), pid in processes),
+           (1, False))
     ids = {m["correlation_id"] for m in capture.of("memset")}
     expect(f"memsets ({errors})", len(ids) > 0, True)
     first_ns = min(int(c["start_ns"]) for c in capture.of("api_call")
@@ -170,10 +180,19 @@ def test_a_child_that_was_forked_uses_cuda():
     expect("losses", capture.losses(), {})
 
 
+def test_a_child_that_was_forked_uses_cuda():
+    """It is recorded from then on; the parent is left alone, which only has mapped the driver."""
+    check_child_uses_cuda(forks_first=True)
+
+
 def test_a_child_that_is_forked_meanwhile_uses_cuda():
+    check_child_uses_cuda(forks_first=False)
+
+
+def test_a_child_of_a_parent_that_was_attached_to_uses_cuda():
     """It cannot be recorded, which is reported and counted."""
     with Workspace() as work:
-        pid, _, capture, errors = record_fork(work, False, False)
+        pid, _, capture, errors = record_fork(work, False, False, names_parent=True)
     expect("processes", processes_of(capture), {pid})
     expect_in("why", "GPU activity is not recorded: it was forked from a process",
               errors)
@@ -188,6 +207,93 @@ def test_children_of_a_process_that_uses_cuda_are_left_alone():
         expect(f"attached to ({errors})", errors.count("library loaded"), 1)
         expect("processes", processes_of(capture), {pid})
         expect("losses", capture.losses(), {})
+
+
+MANY_FILES = """
+import ctypes, os, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+files = [os.open("/", os.O_RDONLY) for _ in range(5000)]
+print("waiting", flush=True)
+sys.stdin.readline()
+assert cuda.cuInit(0) == 0
+sys.stdin.readline()
+"""
+
+
+OWN_DEVICE = ["unshare", "--mount", "sh", "-c",
+              'mount -t tmpfs none /dev && touch /dev/nvidia-uvm && exec "$@"', "sh"]
+
+
+def test_the_kernel_tells_who_begins_to_use_cuda():
+    """The device, a container's own, comes after more descriptors than are looked at."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= most < 6000:
+        skip("descriptors", f"a process may have {most}")
+    with Workspace() as work:
+        with Fifos(work) as fifos, subprocess.Popen(
+                [*OWN_DEVICE, sys.executable, "-c", MANY_FILES], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, text=True,
+                env=simulated(XPU_FAKE_DEVICE_FILE="/dev/nvidia-uvm"), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (6000, most))
+        ) as program:
+            program.stdout.readline()
+            recording = record_all(work, "--gpu-only", fifos.option)
+            fifos.ask("ping")
+            with open(f"/proc/{program.pid}/maps", encoding="utf-8") as maps:
+                expect("the library is in it before", "xpu" in maps.read(), False)
+            program.stdin.write("\n")
+            program.stdin.flush()
+            wait_until_recorded(program.pid)
+            program.communicate("\n", timeout=PATIENCE_S)
+            recording.send_signal(signal.SIGINT)
+            capture, _ = finish(recording, work)
+    expect("losses", capture.losses(), {})
+
+
+@contextlib.contextmanager
+def slow_loaders(work, device, count, **user):
+    """Programs that use CUDA and whose loader never returns."""
+    driver = shutil.copy(find("tests/system/slow_driver/libcuda.so.1"), work.path)
+    os.chmod(work.path, 0o755)
+    env = dict(os.environ, LD_PRELOAD=driver, XPU_FAKE_DEVICE_FILE=device)
+    with contextlib.ExitStack() as stack:
+        processes = []
+        for _ in range(count):
+            processes.append(stack.enter_context(subprocess.Popen(
+                ["/bin/sleep", "1"], stdout=subprocess.PIPE, env=env, **user)))
+            stack.callback(processes[-1].kill)
+        for process in processes:
+            expect("its first line", process.stdout.readline(), b"waiting\n")
+        yield {process.pid for process in processes}
+
+
+def check_starving(count, **user):
+    """A program is attached to before the first of those that cannot be is given up."""
+    with Workspace() as work:
+        (work.path / "dev").mkdir()
+        device = work.file("dev/nvidia-uvm", "")
+        os.chmod(device, 0o666)
+        command = [program("endless_steps"), *SLOWLY, "--wait"]
+        with slow_loaders(work, device, count, **user) as slow, \
+                Steps(work, command, waits=True, env=simulated()) as steps:
+            recording = record_all(work, "--gpu-only")
+            steps.go()
+            wait_until_recorded(steps.pid)
+            recording.send_signal(signal.SIGINT)
+            capture, errors = finish(recording, work)
+            steps.end()
+    expect("processes", processes_of(capture), {steps.pid})
+    expect(f"losses ({errors})", capture.losses()["process_not_reached"], count)
+    for pid in slow:
+        expect_in("why", f"process {pid}: GPU activity is not recorded: the recording ended "
+                  "before: none of its threads could be borrowed", errors)
+
+
+def test_processes_whose_loader_does_not_return():
+    check_starving(60)
+
+
+def test_processes_of_another_user_whose_loader_does_not_return():
+    check_starving(60, **NOBODY)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
   };
   std::mt19937 random(std::random_device{}());
   for (int i = 0; i < arguments.count; ++i) {
-    auto attached = xpu::Attach(arguments.target, {}, observe);
+    auto attached = xpu::Attach(arguments.target, observe);
     if (!attached.ok()) {
       std::printf("%s\nhint: %s\n", attached.error().message.c_str(),
                   attached.error().hint.c_str());

@@ -148,8 +148,14 @@ const Driver kDriver = {
 
 // The driver opens /dev/nvidia-uvm and others; a forked child has them too.
 void OpenDeviceFile() {
-  const std::string path(EnvText("XPU_FAKE_DEVICE_FILE", ""));
-  if (!path.empty() && open(path.c_str(), O_RDONLY | O_CLOEXEC) < 0) std::abort();
+  std::string path(EnvText("XPU_FAKE_DEVICE_FILE", ""));
+  Dl_info own{};
+  if (path.empty() && dladdr(&kDriver, &own) != 0) {
+    path = own.dli_fname;
+    path.resize(path.rfind('/') + 1);
+    path += "../dev/nvidia-uvm";
+  }
+  open(path.c_str(), O_RDONLY | O_CLOEXEC);
 }
 
 // As the driver does it: before any context exists, inside the first cuInit.

@@ -1,0 +1,60 @@
+#include "record/gpu/cuda_opens.h"
+
+#include <array>
+#include <string>
+
+#include <fcntl.h>
+#include <sys/fanotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format/base/text.h"
+#include "record/base/process_status.h"
+#include "record/process/target_file.h"
+
+namespace xpu {
+namespace {
+
+constexpr size_t kMostNamespaces = 4096;
+constexpr int kMostReads = 64;  // at once, of some 70 events each
+
+// 0: it has ended.
+ino_t NamespaceOf(const std::string& process, const char* kind) {
+  struct stat info {};
+  return ::stat(Format("/proc/{}/ns/{}", process, kind).c_str(), &info) == 0 ? info.st_ino : 0;
+}
+
+}  // namespace
+
+// By identifiers, because it would otherwise open the device itself.
+CudaOpens::CudaOpens()
+    : events_(::fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_FID,
+                              O_RDONLY)) {}
+
+void CudaOpens::WatchDeviceOf(uint32_t pid) {
+  if (!events_ || mount_namespaces_.size() >= kMostNamespaces) return;
+  const std::string process = Format("{}", LivingThread(pid));
+  // In a user namespace of its own anybody can mount a file system that does not answer.
+  if (NamespaceOf(process, "user") != NamespaceOf("self", "user")) return;
+  if (!mount_namespaces_.insert(NamespaceOf(process, "mnt")).second) return;
+  auto device = OpenInRoot(Format("/proc/{}/root", process), "/dev/nvidia-uvm");
+  if (!device.ok()) return;
+  ::fanotify_mark(events_.get(), FAN_MARK_ADD, FAN_OPEN, AT_FDCWD,
+                  Format("/proc/self/fd/{}", device->get()).c_str());
+}
+
+std::vector<uint32_t> CudaOpens::Take() {
+  std::vector<uint32_t> pids;
+  alignas(fanotify_event_metadata) std::array<char, 4096> buffer;
+  for (int reads = 0; events_ && reads < kMostReads; ++reads) {
+    ssize_t bytes = ::read(events_.get(), buffer.data(), buffer.size());
+    if (bytes <= 0) break;
+    const auto* event = reinterpret_cast<const fanotify_event_metadata*>(buffer.data());
+    for (; FAN_EVENT_OK(event, bytes); event = FAN_EVENT_NEXT(event, bytes)) {
+      if (event->pid > 0) pids.push_back(static_cast<uint32_t>(event->pid));
+    }
+  }
+  return pids;
+}
+
+}  // namespace xpu

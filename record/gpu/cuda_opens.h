@@ -1,0 +1,32 @@
+// Tells which processes begin to use CUDA: cuInit opens the device /dev/nvidia-uvm.
+//
+// Needs fanotify(7) with CAP_SYS_ADMIN. Rejected: BPF programs, for there is no tracepoint that
+// only opened devices reach, and functions of the kernel cannot be traced everywhere.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "format/base/handle.h"
+
+namespace xpu {
+
+class CudaOpens {
+ public:
+  CudaOpens();
+
+  // The device as process `pid` sees it is watched from now on. A container may have its own.
+  void WatchDeviceOf(uint32_t pid);
+  // Those that have opened a device, each at least once. Also of other users, who may open it as
+  // often as they like: so nothing wakes the recorder for it.
+  std::vector<uint32_t> Take();
+
+ private:
+  UniqueFd events_;
+  std::set<ino_t> mount_namespaces_;
+};
+
+}  // namespace xpu
