@@ -6,19 +6,23 @@
 #include "format/base/text.h"
 #include "record/base/clock.h"
 #include "record/base/process_status.h"
-#include "record/gpu/cuda_file.h"
+#include "record/gpu/cuda_use.h"
 #include "record/gpu/injection_reach.h"
 #include "record/process/process_maps.h"
 
 namespace xpu {
 namespace {
 
-// Where the kernel does not tell that a process begins to use CUDA, it is noticed by looking, for a
-// thousandth of the time at most.
-constexpr uint64_t kCheckEveryNs = 250'000'000;
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kPatienceNs = 1'000 * kMs;
+// Idle processes are checked this often, or less: for a thousandth of the time at most.
+constexpr uint64_t kCheckEveryNs = 250 * kMs;
 constexpr uint64_t kCheckShare = 1000;
-constexpr uint64_t kCheckNs = 10'000'000;  // at once
-constexpr uint64_t kPatienceNs = 1'000'000'000;
+// But for as long as cuInit may take, after each eighth of the time since it opened its device.
+constexpr uint64_t kInitNs = 8'000 * kMs;
+constexpr uint64_t kInitShare = 8;
+constexpr uint64_t kSoonestNs = 20 * kMs;
+constexpr uint64_t kAtOnceNs = 2 * kMs;  // for all
 
 // The parent from which the process has its driver, by a fork; 0: it has loaded it by itself, so
 // that it has it at another address.
@@ -43,8 +47,8 @@ AttachedProcesses::AttachedProcesses(ProcessTable& processes, InjectServer& serv
 }
 
 bool AttachedProcesses::IsBusy() const {
-  if (!wanted_.empty() || !unchecked_.empty()) return true;
   const uint64_t now_ns = MonotonicNs();
+  if (!wanted_.empty() || (!plan_.empty() && plan_.begin()->first <= now_ns)) return true;
   return std::any_of(under_way_.begin(), under_way_.end(),
                      [&](const auto& job) { return now_ns < job.second.since_ns + kPatienceNs; });
 }
@@ -63,9 +67,14 @@ void AttachedProcesses::OnFork(uint32_t parent_pid, uint32_t pid) {
 
 void AttachedProcesses::Await(uint32_t pid, uint32_t parent_pid) {
   known_[pid] = {.may_be_attached_to = false};
-  idle_[pid] = parent_pid;
-  unchecked_.push_back(pid);
+  idle_[pid] = {.parent_pid = parent_pid};
+  Plan(pid, MonotonicNs());
   opens_.WatchDeviceOf(pid);
+}
+
+void AttachedProcesses::Plan(uint32_t pid, uint64_t due_ns) {
+  idle_[pid].due_ns = due_ns;
+  plan_.emplace(due_ns, pid);
 }
 
 void AttachedProcesses::Want(uint32_t pid) {
@@ -74,37 +83,37 @@ void AttachedProcesses::Want(uint32_t pid) {
   if (!is_paused_) wanted_.insert(pid);
 }
 
-void AttachedProcesses::Check(uint32_t pid) {
-  const auto idle = idle_.find(pid);
-  if (idle == idle_.end()) return;
-  const CudaFile file = CudaFileOf(pid, std::exchange(idle->second, 0));
-  if (file == CudaFile::kNone) return;
-  idle_.erase(idle);
-  if (file == CudaFile::kOwn) Want(pid);
-}
-
 // Most have nothing to do with CUDA, and end soon or become another program.
 void AttachedProcesses::CheckIdle() {
-  for (const uint32_t pid : opens_.Take()) {
-    if (idle_.erase(pid) > 0) Want(pid);
-  }
-  if (is_paused_) return;
   const uint64_t begin_ns = MonotonicNs();
-  uint64_t now_ns = begin_ns;
-  while (!unchecked_.empty() && now_ns < begin_ns + kCheckNs) {
-    Check(unchecked_.back());
-    unchecked_.pop_back();
-    now_ns = MonotonicNs();
+  for (const uint32_t pid : opens_.Take()) {
+    const auto idle = idle_.find(pid);
+    if (idle == idle_.end()) continue;
+    idle->second.opened_ns = begin_ns;
+    const uint64_t due_ns = begin_ns + kSoonestNs;
+    if (idle->second.due_ns > due_ns) Plan(pid, due_ns);
   }
-  const uint64_t round_ns = now_ns;
-  if (idle_.empty() || now_ns < next_check_ns_) return;
-  for (auto at = idle_.upper_bound(checked_); now_ns < round_ns + kCheckNs;
-       at = idle_.upper_bound(checked_), now_ns = MonotonicNs()) {
-    checked_ = at == idle_.end() ? 0 : at->first;
-    if (at == idle_.end()) break;
-    Check(checked_);
+  for (uint64_t now_ns = begin_ns;
+       !is_paused_ && !plan_.empty() && now_ns < begin_ns + kAtOnceNs;) {
+    const auto [due_ns, pid] = *plan_.begin();
+    if (due_ns > now_ns) break;
+    plan_.erase(plan_.begin());
+    const auto idle = idle_.find(pid);
+    if (idle == idle_.end() || idle->second.due_ns != due_ns) continue;
+    const CudaUse use = CudaUseOf(pid, std::exchange(idle->second.parent_pid, 0));
+    const uint64_t took_ns = MonotonicNs() - std::exchange(now_ns, MonotonicNs());
+    if (use != CudaUse::kNone) {
+      idle_.erase(idle);
+      if (use == CudaUse::kOwn) Want(pid);
+      continue;
+    }
+    uint64_t pause_ns = std::max(kCheckEveryNs, kCheckShare * idle_.size() * took_ns);
+    const uint64_t initializes_ns = now_ns - idle->second.opened_ns;
+    if (initializes_ns < kInitNs) {
+      pause_ns = std::min(pause_ns, std::max(kSoonestNs, initializes_ns / kInitShare));
+    }
+    Plan(pid, now_ns + pause_ns);
   }
-  next_check_ns_ = now_ns + std::max(kCheckEveryNs, kCheckShare * (now_ns - round_ns));
 }
 
 void AttachedProcesses::Forget(uint32_t pid) {
@@ -134,7 +143,6 @@ void AttachedProcesses::CountEnded(EventSink& sink, uint32_t pid) {
 
 void AttachedProcesses::Resume() {
   is_paused_ = false;
-  next_check_ns_ = 0;
   CheckIdle();
   for (const auto& [pid, known] : known_) {
     if (known.may_be_attached_to) wanted_.insert(pid);

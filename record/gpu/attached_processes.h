@@ -57,7 +57,7 @@ class AttachedProcesses : public ProcessListener {
   void Want(uint32_t pid);
   void Await(uint32_t pid, uint32_t parent_pid);
   void Forget(uint32_t pid);
-  void Check(uint32_t pid);
+  void Plan(uint32_t pid, uint64_t due_ns);
   void CheckIdle();
   void RequestWanted();
   void TakeFinished(EventSink& sink);
@@ -74,12 +74,14 @@ class AttachedProcesses : public ProcessListener {
     bool has_failed = false;  // which was reported
   };
   std::map<uint32_t, Known> known_;  // processes that have the driver
-  // Of them, those that have not initialized CUDA. The value is the parent from which they have the
-  // driver until they are checked, then 0.
-  std::map<uint32_t, uint32_t> idle_;
-  std::vector<uint32_t> unchecked_;  // of them, or not any more
-  uint32_t checked_ = 0;             // the last one of this round
-  uint64_t next_check_ns_ = 0;
+  struct Idle {
+    uint32_t parent_pid = 0;  // from which it has the driver, until it is checked
+    uint64_t opened_ns = 0;   // a device of CUDA, last
+    uint64_t due_ns = 0;      // to be checked
+  };
+  std::map<uint32_t, Idle> idle_;  // of them, those that have not initialized CUDA
+  std::multimap<uint64_t, uint32_t>
+      plan_;                   // when to check which; not what is not due then any more
   std::set<uint32_t> wanted_;  // of those known, not asked for yet
   struct UnderWay {
     uint64_t since_ns = 0;

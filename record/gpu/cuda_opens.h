@@ -1,4 +1,5 @@
-// Tells which processes begin to use CUDA: cuInit opens the device /dev/nvidia-uvm.
+// Tells which processes may begin to use CUDA: cuInit opens the device /dev/nvidia-uvm, and so does
+// NVML.
 //
 // Needs fanotify(7) with CAP_SYS_ADMIN. Rejected: BPF programs, for there is no tracepoint that
 // only opened devices reach, and functions of the kernel cannot be traced everywhere.

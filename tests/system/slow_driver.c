@@ -1,11 +1,13 @@
-/* A libcuda.so.1 that opens the CUDA device and never gets loaded: its constructor does not return.
+/* A libcuda.so.1 that maps the CUDA device and never gets loaded: its constructor does not return.
  */
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 __attribute__((constructor)) static void Wait(void) {
-  if (open(getenv("XPU_FAKE_DEVICE_FILE"), O_RDONLY) < 0) abort();
+  const int file = open(getenv("XPU_FAKE_DEVICE_FILE"), O_RDWR);
+  if (mmap(0, 4096, PROT_WRITE, MAP_SHARED, file, 0) == MAP_FAILED) abort();
   if (write(STDOUT_FILENO, "waiting\n", 8) != 8) abort();
   for (;;) sleep(1000);
 }

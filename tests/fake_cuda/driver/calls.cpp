@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../settings.h"
@@ -146,8 +147,8 @@ const Driver kDriver = {
         [](void (*report)(const Activity&)) { UnseenKernels::Get().Report(report); },
 };
 
-// The driver opens /dev/nvidia-uvm and others; a forked child has them too.
-void OpenDeviceFile() {
+// The driver opens /dev/nvidia-uvm and others, and maps some; a forked child has them too.
+void MapDeviceFile() {
   std::string path(EnvText("XPU_FAKE_DEVICE_FILE", ""));
   Dl_info own{};
   if (path.empty() && dladdr(&kDriver, &own) != 0) {
@@ -155,7 +156,8 @@ void OpenDeviceFile() {
     path.resize(path.rfind('/') + 1);
     path += "../dev/nvidia-uvm";
   }
-  open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file >= 0) mmap(nullptr, 4096, PROT_WRITE, MAP_SHARED, file, 0);
 }
 
 // As the driver does it: before any context exists, inside the first cuInit.
@@ -219,7 +221,7 @@ bool InitializeOnce() {
       device.device_id = context.ordinal;
       Emit(device);
     }
-    OpenDeviceFile();
+    MapDeviceFile();
     g_initialized_pid.store(getpid());
     Announce({.callback_id = 5});  // CU_INIT_FINISHED
   });
