@@ -25,6 +25,7 @@ constexpr uint64_t kSlowestFlushPeriodNs = 1'600'000'000;
 constexpr uint64_t kClockPeriodNs = 1'000'000'000;
 // The end of a recording before that of the program: how soon it is seen, and what it may wait for.
 constexpr uint64_t kLookForEndNs = 50'000'000;
+constexpr uint64_t kLookForLastNs = 1'000'000'000;
 constexpr uint64_t kRestPatienceNs = 1'000'000'000;
 constexpr uint64_t kRestStepNs = 10'000'000;
 // Work of other streams, once some has ended that was launched after all of it.
@@ -80,7 +81,7 @@ class Flusher {
       uint64_t wait_ns = Work();
       const bool looks = self_.gate.may_end() || peer_ != nullptr;
       if (looks && wait_ns > kLookForEndNs) wait_ns = kLookForEndNs;
-      self_.flusher_wake.Wait(ticket, wait_ns);
+      Sleep(ticket, wait_ns);
     }
     const bool is_abandoned = abandoned_ || self_.is_taken_over.load(std::memory_order_acquire);
     return is_abandoned ? wire::State::kAbandoned : wire::State::kFinished;
@@ -113,6 +114,22 @@ class Flusher {
       SleepNs(kRestStepNs);
       self_.intervals.Collect();
     }
+  }
+
+  void Sleep(uint32_t ticket, uint64_t wait_ns) {
+    do {
+      self_.flusher_wake.Wait(ticket, wait_ns < kLookForLastNs ? wait_ns : kLookForLastNs);
+      if (IsLastThread()) EndWithProgram();
+    } while (wait_ns == kForever && self_.flusher_wake.Ticket() == ticket && !Ending());
+  }
+
+  // What follows is as at the program's exit, and can be ended as any exit can.
+  void EndWithProgram() {
+    self_.stop.store(true, std::memory_order_release);
+    sigset_t ends;
+    sigemptyset(&ends);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ends, number);
+    pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
   }
 
   bool Ending() const {

@@ -1,6 +1,12 @@
-// Our own thread: takes from CUPTI what is finished, pairs the clocks, ends the recording. Sleeps
-// without a timeout while CUPTI holds no buffer, so a program that leaves the GPU alone pays
-// nothing.
+// Our own thread: takes from CUPTI what is finished, pairs the clocks, ends the recording. While
+// CUPTI holds no buffer it only asks once a second, in 0.1 ms, whether it is the last thread.
+//
+// Signals. The thread blocks all of them as long as the program has a thread of its own: the kernel
+// would hand it one that all of these block, because another waits in sigwait or reads a signalfd,
+// and a handler would run on a small stack within CUPTI. Nobody misses it: a signal that some of
+// the program's threads do not block goes to one of these. Once it is the last thread, the program
+// would have ended without us. So the thread ends then, upon which the C library calls exit, and
+// lets SIGTERM, SIGINT and SIGHUP do meanwhile what the program has chosen for them.
 #pragma once
 
 #include "cupti_inject/injection.h"

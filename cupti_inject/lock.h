@@ -24,10 +24,11 @@ inline uint64_t MonotonicNs() {
 }
 
 inline void SleepNs(uint64_t duration_ns) {
-  const timespec duration{static_cast<time_t>(duration_ns / 1'000'000'000),
-                          static_cast<long>(duration_ns % 1'000'000'000)};
+  timespec rest{static_cast<time_t>(duration_ns / 1'000'000'000),
+                static_cast<long>(duration_ns % 1'000'000'000)};
   const int saved_errno = errno;
-  nanosleep(&duration, nullptr);
+  while (nanosleep(&rest, &rest) != 0 && errno == EINTR) {
+  }
   errno = saved_errno;
 }
 

@@ -15,6 +15,9 @@ namespace xpu::inject {
 
 // Whether the process has that thread.
 bool IsAlive(uint32_t tid);
+// Whether all threads of the process have ended but the calling one, which is not its first. False
+// where /proc does not say so.
+bool IsLastThread();
 
 struct alignas(64) ThreadSlot {
   std::atomic<uint32_t> owner{0};   // tid; 0: free

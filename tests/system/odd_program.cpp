@@ -17,6 +17,8 @@
 //   fork  vfork  spawn  thread-exec  traced
 //                    the steps after it in another process: a fork; a new image by vfork, by
 //                    posix_spawn, by exec on a second thread; under a debugger. Its status is ours
+//   pthread-exit     the end of this thread
+//   sigwait          SIGTERM is blocked, and a second thread waits for it
 //   thread           the steps after it on a second thread; the first one has ended
 //   status=N  abort  _exit=N
 #include "tests/system/odd_program.h"
@@ -214,6 +216,31 @@ void Do(std::string_view step, char** rest);
   pthread_exit(nullptr);
 }
 
+[[noreturn]] void EndThread() {
+  std::atexit([] { std::printf("exit handler\n"); });
+  pthread_exit(nullptr);
+}
+
+void WaitForSignal() {
+  sigset_t awaited;
+  sigemptyset(&awaited);
+  sigaddset(&awaited, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &awaited, nullptr);
+  pthread_t thread;
+  const auto run = [](void* /*argument*/) -> void* {
+    sigset_t terminates;
+    sigemptyset(&terminates);
+    sigaddset(&terminates, SIGTERM);
+    std::printf("waits\n");
+    int signal = 0;
+    Check(sigwait(&terminates, &signal) == 0, "sigwait");
+    std::printf("took %d\n", signal);
+    std::exit(3);
+  };
+  Check(pthread_create(&thread, nullptr, run, nullptr) == 0, "pthread_create");
+  pthread_join(thread, nullptr);
+}
+
 // Runs the rest itself in a child that this process traces as a debugger does: every signal and
 // every exec stops it, and it goes on with what it got.
 void ForkTraced() {
@@ -290,6 +317,10 @@ bool StartAnother(std::string_view step, char** rest) {
     Spawn(rest);
   } else if (step == "thread") {
     ContinueOnThread(rest);
+  } else if (step == "pthread-exit") {
+    EndThread();
+  } else if (step == "sigwait") {
+    WaitForSignal();
   } else if (step == "thread-exec") {
     ExecOnThread(rest);
   } else {

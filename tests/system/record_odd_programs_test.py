@@ -13,7 +13,7 @@ import subprocess
 from control_testing import Fifos, finish, start
 from odd_programs import odd, require_root, view
 from simulated_gpu import keys, simulated
-from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, find, main, recorder,
+from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, find, main, program_of, recorder,
                          require_recording, require_set_user_id, skip)
 
 # How the steps of odd_program end up in a capture: kernels, and losses of the ledger.
@@ -268,6 +268,26 @@ def test_first_thread_has_ended():
         program.communicate(timeout=PATIENCE_S)
         finish(recording)
         check_capture(work, "attached to", 7)
+
+
+def test_last_thread_ends():
+    """The process ends then, although a thread of the library's is there."""
+    require_recording()
+    env = simulated(XPU_FAKE_WORKER="0")
+    with Workspace() as work:
+        check(work, "launch=10", "pthread-exit", kernels=10, env=env)
+        check(work, "launch=10", "thread", "pthread-exit", kernels=10, env=env)
+
+
+def test_signal_that_a_thread_waits_for():
+    require_recording()
+    with Workspace() as work:
+        recording = start(work, "--", *odd("launch=10", "sigwait"), env=simulated(XPU_FAKE_WORKER="0"))
+        expect("line", recording.stdout.readline(), "waits\n")
+        os.kill(program_of(recording.pid, odd()[0]), signal.SIGTERM)
+        output, _ = finish(recording, status=3)
+        expect("output", output, "took 15\n")
+        check_capture(work, "sigwait", 10)
 
 
 def test_namespaces():

@@ -105,7 +105,7 @@ void Buffers::ForgetWorker() {
 
 void Buffers::StartWorker() {
   std::unique_lock lock(mutex_);
-  if (worker_ != nullptr || is_orphan_) return;
+  if (worker_ != nullptr || is_orphan_ || !TheSettings().has_worker) return;
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -245,6 +245,11 @@ size_t Buffers::TakeDropped() {
 CUptiResult Buffers::Flush(bool forced) {
   std::unique_lock lock(mutex_);
   if (is_orphan_) return CUPTI_SUCCESS;  // nothing comes (an H200)
+  if (!TheSettings().has_worker) {
+    forced_asked_ = forced;
+    RunFlush(&lock);
+    return CUPTI_SUCCESS;
+  }
   if (!worker_runs_) return CUPTI_ERROR_NOT_INITIALIZED;
   if (worker_->get_id() == std::this_thread::get_id()) return CUPTI_ERROR_INVALID_OPERATION;
   const uint64_t mine = ++flushes_asked_;

@@ -44,6 +44,7 @@ Settings Read() {
   settings.poison_names = EnvText("XPU_FAKE_NAMES", "poison") != "keep";
   settings.hold_back = EnvFlag("XPU_FAKE_HOLD_BACK", true);
   settings.per_thread = EnvFlag("XPU_FAKE_PER_THREAD", settings.cuda >= 13000);
+  settings.has_worker = EnvFlag("XPU_FAKE_WORKER", true);
   settings.overheads = EnvFlag("XPU_FAKE_OVERHEADS", true);
   settings.set_up_ms = EnvNumber("XPU_FAKE_SET_UP_MS", 0);
   settings.subscribed = EnvFlag("XPU_FAKE_SUBSCRIBED", false);

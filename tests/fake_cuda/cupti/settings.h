@@ -20,6 +20,7 @@ struct Settings {
   bool poison_names = true;
   bool hold_back = true;
   bool per_thread = true;
+  bool has_worker = true;
   bool overheads = true;
   uint64_t set_up_ms = 0;
   bool subscribed = false;             // by another tool, from the start

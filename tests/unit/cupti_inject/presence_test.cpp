@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cupti_inject/injection.h"
@@ -50,6 +51,32 @@ TEST(Presence, AThreadThatHasDiedIsNotInside) {
   presence->BeginSession();
   EXPECT_EQ(presence->Claim(Tid()), slot);
   EXPECT_EQ(slot->inside.load(), 0U);
+}
+
+[[noreturn]] void EndBesideFirstThread() {
+  std::thread([] { _exit(IsLastThread() ? 1 : 0); }).detach();
+  while (true) pause();
+}
+
+[[noreturn]] void EndOnLastThread() {
+  std::thread([] {
+    while (!IsLastThread()) usleep(100);
+    _exit(0);
+  }).detach();
+  syscall(SYS_exit, 1);
+  __builtin_unreachable();
+}
+
+TEST(Presence, TheLastThreadIsOneWhoseFirstThreadHasEnded) {
+  EXPECT_FALSE(IsLastThread());
+  for (void (*end)() : {&EndBesideFirstThread, &EndOnLastThread}) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) end();
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
 }
 
 TEST(Presence, ASlotOfALivingThreadIsKept) {
