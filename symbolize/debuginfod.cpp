@@ -4,6 +4,8 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <vector>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -23,6 +25,9 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr size_t kMaxAnswerBytes = 4096;
+// The program ends by itself this much earlier than it is killed, because only then it removes the
+// part of a file that it has received. It looks at its time once a second.
+constexpr milliseconds kCleanUpTime{2'000};
 
 milliseconds Since(Clock::time_point start) {
   return std::chrono::duration_cast<milliseconds>(Clock::now() - start);
@@ -48,8 +53,25 @@ std::string ReadAnswer(int fd, milliseconds limit) {
   return answer;
 }
 
+// The environment with a limit of seconds, unless the user's own is smaller.
+std::vector<std::string> EnvironmentWithLimit(milliseconds limit) {
+  constexpr std::string_view kName = "DEBUGINFOD_MAXTIME=";
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit - kCleanUpTime);
+  int64_t most = std::max<int64_t>(seconds.count(), 1);
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!std::string_view(*entry).starts_with(kName)) {
+      all.emplace_back(*entry);
+    } else if (const int64_t own = std::atol(*entry + kName.size()); own > 0) {
+      most = std::min(most, own);
+    }
+  }
+  all.push_back(Format("{}{}", kName, most));
+  return all;
+}
+
 pid_t Spawn(const std::string& program, const std::string& what, const std::string& build_id,
-            int out) {
+            milliseconds limit, int out) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   ::posix_spawn_file_actions_init(&actions);
@@ -62,9 +84,16 @@ pid_t Spawn(const std::string& program, const std::string& what, const std::stri
   std::array<std::string, 3> arguments = {program, what, build_id};
   std::array<char*, 4> argv = {arguments[0].data(), arguments[1].data(), arguments[2].data(),
                                nullptr};
+  std::vector<std::string> environment = EnvironmentWithLimit(limit);
+  std::vector<char*> entries;
+  for (std::string& entry : environment) entries.push_back(entry.data());
+  entries.push_back(nullptr);
   pid_t pid = -1;
+  // It inherits that: a file that becomes too large is an error to it, not its end.
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
   const int error =
-      ::posix_spawnp(&pid, program.c_str(), &actions, &attributes, argv.data(), environ);
+      ::posix_spawnp(&pid, program.c_str(), &actions, &attributes, argv.data(), entries.data());
+  std::signal(SIGXFSZ, before);
   ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
   return error == 0 ? pid : -1;
@@ -78,7 +107,7 @@ std::optional<std::string> Debuginfod::Ask(const std::string& what, const std::s
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
   const UniqueFd in(ends[0]);
   UniqueFd out(ends[1]);
-  const pid_t pid = Spawn(options_.program, what, build_id, out.get());
+  const pid_t pid = Spawn(options_.program, what, build_id, limit, out.get());
   out.reset();
   if (pid < 0) return std::nullopt;
   const rlimit bytes{options_.most_bytes, options_.most_bytes};
@@ -101,7 +130,8 @@ std::string Debuginfod::Find(std::string_view what, std::string_view build_id,
     if (options_.problem) options_.problem(line);
   };
   if (gave_up_) return {};
-  if (left.count() <= 0) {
+  const bool is_short = used_.count() > 0 && left < kCleanUpTime;
+  if (is_short || left.count() <= 0) {
     give_up("debuginfod: the time limit is reached; the remaining files are not requested");
     return {};
   }

@@ -167,6 +167,27 @@ TEST_F(FileFinderTest, DebuginfodHasALimitForAFile) {
   EXPECT_LE(std::filesystem::file_size(directory_ / "cache"), 8192u);
 }
 
+// It removes what it has received of a file if it ends by itself, before it would be killed, also
+// where the file becomes too large.
+TEST_F(FileFinderTest, DebuginfodEndsByItself) {
+  WriteScript(directory_ / "find",
+              "while [ \"$(ulimit -f)\" = unlimited ]; do sleep 0.01; done\n"
+              "dd if=/dev/zero of=" +
+                  directory_ / "part bs=4096 count=1000\necho $? $DEBUGINFOD_MAXTIME >" +
+                  directory_ / "end\n");
+  for (const char* own : {"", "7", "70"}) {
+    ::setenv("DEBUGINFOD_MAXTIME", own, 1);
+    debuginfod_ = std::make_shared<Debuginfod>(
+        Debuginfod::Options{.program = directory_ / "find", .most_bytes = 8192});
+    EXPECT_FALSE(Finder().Program("/no/app", kId).found.has_value());
+    std::ifstream end(directory_ / "end");
+    std::string line;
+    std::getline(end, line);
+    EXPECT_EQ(line, std::string("1 ") + (std::string(own) == "7" ? "7" : "28"));
+  }
+  ::unsetenv("DEBUGINFOD_MAXTIME");
+}
+
 TEST_F(FileFinderTest, ADebuginfodThatCannotBeRunIsReportedOnce) {
   std::vector<std::string> said;
   debuginfod_ = std::make_shared<Debuginfod>(
