@@ -8,21 +8,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "format/base/file.h"
+#include "format/base/output_location.h"
 #include "format/base/text.h"
 
 namespace xpu {
 namespace {
 
 // Opens both ends: opening then does not wait, and there is no end of file when a writer leaves.
+// What another user may have put there is examined before it is opened: opening a device can do
+// something, and the writer of a FIFO can end the recording.
 Result<UniqueFd> OpenFifo(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
-  if (!fd) return SystemError(Format("--control: {}", path), errno, "create one with mkfifo");
-  struct stat status {};
-  if (::fstat(fd.get(), &status) != 0 || !S_ISFIFO(status.st_mode)) {
-    return Error{ErrorKind::kUsage, Format("--control: {} is not a FIFO", path),
-                 "create one with mkfifo"};
+  constexpr char kHint[] = "create one with mkfifo";
+  auto found = FindOutputLocation(path, "--control");
+  if (!found.ok()) {
+    Error error = std::move(found).error();
+    if (error.hint.empty()) error.hint = kHint;
+    return error;
   }
+  const OutputLocation place = *std::move(found);
+  if (!place.entry) return SystemError(Format("{}: --control", path), ENOENT, kHint);
+  if (!S_ISFIFO(place.info.st_mode)) {
+    return Error{ErrorKind::kUsage, Format("--control: {} is not a FIFO", path), kHint};
+  }
+  if (!MayBeMeant(place)) {
+    return Error{ErrorKind::kPermission,
+                 Format("--control: {}: user {} created this FIFO in another user's directory",
+                        path, place.info.st_uid),
+                 "root is controlled only by its own FIFOs and those of the directory's owner"};
+  }
+  UniqueFd fd = OpenEntry(place, O_RDWR | O_NONBLOCK);
+  if (!fd) return SystemError(Format("{}: --control", path), errno);
   return fd;
 }
 

@@ -10,7 +10,7 @@ import time
 from control_testing import (SPIN, Fifos, duration_of, expect_samples_inside, finish,
                              recorded_times, start, switches, wait_for)
 from simulated_gpu import simulated
-from xpu_testing import Workspace, expect, expect_in, main, require_recording, workload
+from xpu_testing import Workspace, expect, expect_in, main, require_recording, skip, workload
 
 
 def test_duration_ends_the_recording_not_the_program():
@@ -202,6 +202,22 @@ def test_fifo_starts_stops_and_survives_garbage():
         expect("output", output, "done\n")
         expect_in("complaint", "unknown command: '?[2Jrubbish'", errors)
         expect("switches", switches(work.capture()), [(False, "--delay"), (True, "fifo")])
+
+
+def test_root_is_not_controlled_by_others():
+    """A FIFO, or a link to one, that another user has put into a directory of root, as into /tmp."""
+    if os.geteuid() != 0:
+        skip("root", "only root is somebody whom others would control")
+    with Workspace() as work:
+        os.mkfifo(work.path / "own")
+        os.mkfifo(work.path / "fifo")
+        os.symlink("own", work.path / "link")
+        for name in ("fifo", "link"):
+            os.chown(work.path / name, 65534, 65534, follow_symlinks=False)
+            for how in (f"fifo:{work.file(name)}", f"fifo:{work.file('own')},{work.file(name)}"):
+                result = work.record("--cpu-only", "--control", how, "true")
+                expect(f"status of {how}", result.returncode, 125)
+                expect_in(f"error of {how}", "user 65534", result.stderr)
 
 
 def test_usage():
