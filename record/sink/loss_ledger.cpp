@@ -3,6 +3,14 @@
 #include <algorithm>
 
 namespace xpu {
+namespace {
+
+// A program that lies about what it has lost must not turn the sum into a small one.
+void AddTo(uint64_t& sum, uint64_t count) {
+  if (__builtin_add_overflow(sum, count, &sum)) sum = UINT64_MAX;
+}
+
+}  // namespace
 
 void LossLedger::AddDetail(size_t kind, const std::string& detail) {
   constexpr size_t kMaxDetails = 8;
@@ -19,18 +27,18 @@ void LossLedger::Add(LossKind kind, uint64_t count, uint32_t pid, InstanceId ins
                      std::string detail) {
   if (count == 0) return;
   const auto index = static_cast<size_t>(kind);
-  totals_[index] += count;
+  AddTo(totals_[index], count);
   AddDetail(index, detail);
-  new_[Key(kind, pid, instance.value, std::move(detail))] += count;
+  AddTo(new_[Key(kind, pid, instance.value, std::move(detail))], count);
 }
 
 void LossLedger::PutBack(const Entry& entry) {
-  new_[Key(entry.kind, entry.pid, entry.instance.value, entry.detail)] += entry.count;
+  AddTo(new_[Key(entry.kind, entry.pid, entry.instance.value, entry.detail)], entry.count);
 }
 
 void LossLedger::AddTotals(const LossLedger& other) {
   for (size_t kind = 0; kind < kKinds; ++kind) {
-    totals_[kind] += other.totals_[kind];
+    AddTo(totals_[kind], other.totals_[kind]);
     for (const std::string& detail : other.details_[kind]) AddDetail(kind, detail);
     more_details_[kind] = more_details_[kind] || other.more_details_[kind];
   }
@@ -49,7 +57,7 @@ std::vector<LossLedger::Entry> LossLedger::TakeNew() {
 uint64_t LossLedger::total() const {
   uint64_t sum = 0;
   for (const LossInfo& info : LossTable()) {
-    if (info.severity != Severity::kNote) sum += total(info.kind);
+    if (info.severity != Severity::kNote) AddTo(sum, total(info.kind));
   }
   return sum;
 }
@@ -57,7 +65,7 @@ uint64_t LossLedger::total() const {
 uint64_t LossLedger::total_about_stacks() const {
   uint64_t sum = 0;
   for (const LossInfo& info : LossTable()) {
-    if (IsAboutStacks(info.kind)) sum += total(info.kind);
+    if (IsAboutStacks(info.kind)) AddTo(sum, total(info.kind));
   }
   return sum;
 }

@@ -181,6 +181,20 @@ TEST(StackFrames, CountsBeyondTheBytes) {
   EXPECT_EQ(frames.frames().size(), static_cast<size_t>(XPU_MAX_FRAMES) + XPU_MAX_USER_FRAMES);
 }
 
+TEST(LossLedger, AProgramThatLiesHidesNoLosses) {
+  LossLedger losses;
+  losses.Add(LossKind::kWireTorn, UINT64_MAX);
+  losses.Add(LossKind::kWireTorn, 2);
+  losses.Add(LossKind::kSampleRingFull, 3);
+  EXPECT_EQ(losses.total(LossKind::kWireTorn), UINT64_MAX);
+  EXPECT_EQ(losses.total(), UINT64_MAX);
+  EXPECT_EQ(losses.TakeNew()[1].count, UINT64_MAX);
+  LossLedger both;
+  both.AddTotals(losses);
+  both.AddTotals(losses);
+  EXPECT_EQ(both.total(LossKind::kWireTorn), UINT64_MAX);
+}
+
 TEST(LossLedger, AddsUpAndReportsNewLossesOnce) {
   LossLedger losses;
   losses.Add(LossKind::kWireTorn, 0);
