@@ -118,11 +118,14 @@ uint64_t ClockFit::ToMonotonic(uint64_t clock_ns) const {
 }
 
 uint64_t ClockFit::ToMonotonic(uint64_t clock_ns, uint64_t not_before_ns) const {
-  if (pieces_.size() > 1) {
-    for (const Piece& piece : pieces_) {
-      const uint64_t time_ns = InPiece(piece, clock_ns);
-      if (Minus(time_ns, not_before_ns) >= -Wide{kStepSlackNs}) return time_ns;
-    }
+  // A piece lasts at most to the first point of the next: what would be later there came after the
+  // clock was set forward.
+  const auto is_before = [](uint64_t a, uint64_t b) { return Minus(a, b) < -Wide{kStepSlackNs}; };
+  for (size_t i = 0; pieces_.size() > 1 && i < pieces_.size(); ++i) {
+    const uint64_t time_ns = InPiece(pieces_[i], clock_ns);
+    const bool is_later =
+        i + 1 < pieces_.size() && is_before(points_[pieces_[i + 1].begin].monotonic_ns, time_ns);
+    if (!is_later && !is_before(time_ns, not_before_ns)) return time_ns;
   }
   return ToMonotonic(clock_ns);
 }

@@ -86,6 +86,13 @@ TEST(ClockFit, AClockSetForward) {
   EXPECT_EQ(fit.ToMonotonic(kRealtime + 2 * kSecond + 600'000'000 + kJump),
             2 * kSecond + 600'000'000);
   EXPECT_EQ(fit.ToMonotonic(kRealtime + 5 * kSecond + kJump), 5 * kSecond);
+  // With the time of the launch too, of work that waited long as well.
+  for (const uint64_t launch_ns : {kSecond / 2, kSecond}) {
+    EXPECT_EQ(fit.ToMonotonic(kRealtime + 2 * kSecond, launch_ns), 2 * kSecond);
+    EXPECT_EQ(fit.ToMonotonic(kRealtime + 2 * kSecond + 600'000'000 + kJump, launch_ns),
+              2 * kSecond + 600'000'000);
+    EXPECT_EQ(fit.ToMonotonic(kRealtime + 5 * kSecond + kJump, launch_ns), 5 * kSecond);
+  }
 }
 
 TEST(ClockFit, AClockSetBackIsResolvedByTheLaunch) {
