@@ -67,8 +67,6 @@ void Sleep(uint64_t ns) {
   ::nanosleep(&pause, nullptr);
 }
 
-Error Gone() { return Error{ErrorKind::kNotFound, "the process has ended", {}}; }
-
 Error Withdrawn() {
   return {ErrorKind::kBusy, "xpu-record was stopped for too long meanwhile", "try again"};
 }
@@ -141,6 +139,11 @@ class Attaching::Impl {
   Status Connect();
   bool IsGone() const { return AllHaveEnded(target_.process->get()); }
   bool HasEnded() const;  // its threads have, whatever keeps its number
+  // Also for one whose threads are about to end, and for another program in its place.
+  Error Gone() {
+    is_gone_ = true;
+    return {ErrorKind::kNotFound, "the process has ended", {}};
+  }
   void NoteReason(const char* why) { ++reasons_[why]; }
   std::vector<std::byte> Area(uint64_t address) const;
   Status Refusal();
@@ -162,10 +165,10 @@ class Attaching::Impl {
   ProcessMemory memory_;
   TargetCode code_;
   TargetFunctions functions_;
-  bool is_another_program_ = false;  // since the functions were found
-  size_t tried_ = 0;                 // threads of the list, in the turns before
-  std::string library_;              // its bytes
-  uint64_t entry_ = 0;               // where it is mapped already
+  bool is_gone_ = false;
+  size_t tried_ = 0;     // threads of the list, in the turns before
+  std::string library_;  // its bytes
+  uint64_t entry_ = 0;   // where it is mapped already
   uint64_t area_ = 0;
   uint64_t area_bytes_ = 0;
   std::map<std::string, int> reasons_;
@@ -370,8 +373,7 @@ Attaching::Impl::Done Attaching::Impl::TryOnThisThread(const ThreadToBorrow& can
   }
   RepeatEndedCall(*seized, before);
   // While the thread stands still it stays so, or the thread ends.
-  is_another_program_ = !code_.HasStill(functions_);
-  if (is_another_program_) return Gone();
+  if (!code_.HasStill(functions_)) return Gone();
   const Unsuitable unsuitable = WhyUnsuitable(*seized, before, code_);
   if (unsuitable.needs_tables) {
     NoteReason(unsuitable.why);
@@ -526,7 +528,7 @@ std::optional<Result<Attached>> Attaching::Impl::Continue() {
   Done done = TakeTurn();
   if (!done) return std::nullopt;
   if (done->ok()) return std::move(result_);
-  if (is_another_program_ || HasEnded()) return Gone();  // whatever that made fail
+  if (is_gone_ || HasEnded()) return Gone();  // whatever that made fail
   Error error = std::move(*done).error();
   if (error.kind == ErrorKind::kNotFound) error.kind = ErrorKind::kSystem;
   return error;
