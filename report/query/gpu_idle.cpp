@@ -5,10 +5,12 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "format/base/text.h"
 #include "report/model/saturated.h"
+#include "report/model/sort_runs.h"
 #include "report/query/gpu_waits.h"
 
 namespace xpu {
@@ -19,6 +21,13 @@ constexpr std::array<std::string_view, 3> kSpinning = {"blas_thread_server", "sc
                                                        "__sched_yield"};
 // Libraries whose own code does nothing but wait: work is in functions of the program.
 constexpr std::array<std::string_view, 3> kPools = {"libgomp", "libiomp5", "libomp"};
+constexpr std::string_view kUndividedFrame = "[not divided]";
+
+// What the idle time of a program needs at most: each sample for each of its GPUs, and what runs
+// around each gap that no thread of its own explains.
+constexpr uint64_t kGpusOfSample = 64;
+constexpr uint64_t kSamplesOfWork = 16;
+constexpr uint64_t kFewSamples = uint64_t{1} << 20;
 
 // More than programs have; a damaged capture may name a process among its own ancestors.
 constexpr size_t kMostAncestors = 64;
@@ -46,6 +55,8 @@ std::string NameOfPart(const Analysis& analysis, const IdlePart& part, const Cal
       return Format("{} before {}", kNoSampleFrame, api_of(part.launch));
     case IdlePart::Cause::kQueued:
       return "[launched before]";
+    case IdlePart::Cause::kUndivided:
+      return std::string(kUndividedFrame);
     case IdlePart::Cause::kUnknown:
       break;
   }
@@ -58,7 +69,9 @@ IdleSamples::IdleSamples(Analysis& analysis, CallPaths& paths)
     : analysis_(analysis),
       paths_(paths),
       all_(analysis.model.events.cpu_samples),
-      period_ns_(SampleUnitNs(analysis.model, analysis.shown)) {
+      period_ns_(SampleUnitNs(analysis.model, analysis.shown)),
+      samples_left_(kFewSamples + kGpusOfSample * all_.size() +
+                    kSamplesOfWork * analysis.correlation.work.size()) {
   for (const uint32_t place : analysis.SamplesOfSources().places()) {
     const Owner owner = OwnerOf(analysis, all_[place]);
     threads_[{owner.process, owner.tid}].push_back(place);
@@ -82,15 +95,16 @@ IdleSamples::Stretch IdleSamples::AroundOf(const Places& thread, size_t at) cons
 }
 
 void IdleSamples::OfThread(const Owner& owner, Stretch stretch, std::vector<Share>& shares,
-                           std::vector<Stretch>& rest) const {
+                           std::vector<Stretch>& rest) {
   const auto found = threads_.find({owner.process, owner.tid});
-  if (found == threads_.end()) return rest.push_back(stretch);
+  if (found == threads_.end() || IsExhausted()) return rest.push_back(stretch);
   const Places& thread = found->second;
   const auto later = std::lower_bound(
       thread.begin(), thread.end(), stretch.start_ns,
       [this](uint32_t sample, uint64_t time_ns) { return TimeOf(sample) < time_ns; });
   size_t at = static_cast<size_t>(later - thread.begin());
   if (at > 0) --at;
+  const size_t first = at;
   uint64_t until_ns = stretch.start_ns;
   for (; at < thread.size(); ++at) {
     const Stretch around = AroundOf(thread, at);
@@ -102,6 +116,7 @@ void IdleSamples::OfThread(const Owner& owner, Stretch stretch, std::vector<Shar
     shares.push_back({thread[at], end_ns - start_ns});
     until_ns = end_ns;
   }
+  Count(at - first);
   if (until_ns < stretch.end_ns) rest.push_back({until_ns, stretch.end_ns});
 }
 
@@ -152,7 +167,8 @@ uint64_t IdleSamples::OfOthers(const Owner& owner, Stretch stretch, std::vector<
   uint64_t sum_ns = 0;
   uint64_t covered_ns = 0;
   uint64_t until_ns = stretch.start_ns;
-  for (auto at = first; at != below.end(); ++at) {
+  auto at = first;
+  for (; at != below.end(); ++at) {
     const uint64_t time_ns = TimeOf(*at);
     const uint64_t start_ns = std::max(stretch.start_ns, time_ns - std::min(time_ns, half_ns));
     const uint64_t end_ns = std::min(stretch.end_ns, AddSaturated(time_ns, half_ns));
@@ -163,6 +179,7 @@ uint64_t IdleSamples::OfOthers(const Owner& owner, Stretch stretch, std::vector<
     covered_ns += end_ns - std::min(end_ns, std::max(start_ns, until_ns));
     until_ns = std::max(until_ns, end_ns);
   }
+  Count(static_cast<size_t>(at - first));
   // Rounded so that the shares add up.
   uint64_t weight_ns = 0;
   uint64_t given_ns = 0;
@@ -206,10 +223,21 @@ IdleParts::IdleParts(Analysis& analysis, CallPaths& paths)
   for (uint32_t place = 0; place < all.size(); ++place) {
     const GpuWork& work = all[place];
     if (!IsTimedWait(analysis, work)) continue;
-    wait_times_.Add(work, static_cast<uint32_t>(waits_.size()));
-    waits_.push_back({place, work.launch});
+    std::optional<uint32_t> tid;
+    if (work.launch != GpuWork::kNoLaunch) {
+      tid = analysis.correlation.launches.Get<&Launch::tid>(work.launch);
+    }
+    waits_[tid].push_back({work.start_ns, work.end_ns, place, work.launch});
   }
-  wait_times_.Sort();
+  for (auto& [tid, waits] : waits_) {
+    SortRuns(waits, [](const Wait& a, const Wait& b) {
+      return std::tie(a.start_ns, a.work) < std::tie(b.start_ns, b.work);
+    });
+    uint64_t until_ns = 0;
+    std::erase_if(waits, [&](const Wait& wait) {
+      return wait.end_ns <= std::exchange(until_ns, std::max(until_ns, wait.end_ns));
+    });
+  }
 }
 
 const std::vector<IdlePart>& IdleParts::Of(const IdleGap& gap) {
@@ -266,6 +294,11 @@ void IdleParts::AddThread(const Owner& owner, IdleSamples::Stretch stretch, Idle
                         .launch = wait->launch});
       continue;
     }
+    if (samples_.IsExhausted()) {
+      parts_.push_back(
+          {.gpu = otherwise.gpu, .cause = Cause::kUndivided, .ns = rest.end_ns - rest.start_ns});
+      continue;
+    }
     shares_.clear();
     otherwise.ns += samples_.OfOthers(owner, rest, shares_);
     add_samples(Cause::kMeanwhile);
@@ -273,18 +306,23 @@ void IdleParts::AddThread(const Owner& owner, IdleSamples::Stretch stretch, Idle
   if (otherwise.ns > 0) parts_.push_back(otherwise);
 }
 
-// A wait of the thread, or of one that is not known.
+// The first wait of the thread, or of one that is not known.
 const IdleParts::Wait* IdleParts::WaitAround(const Owner& owner,
                                              IdleSamples::Stretch stretch) const {
-  for (const WorkIntervals::Interval& time : wait_times_.Around(stretch.start_ns, stretch.end_ns)) {
-    if (time.start_ns > stretch.start_ns || time.end_ns < stretch.end_ns) continue;
-    const Wait& wait = waits_[time.index];
-    const bool is_known = wait.launch != GpuWork::kNoLaunch;
-    if (!is_known || analysis_.correlation.launches.Get<&Launch::tid>(wait.launch) == owner.tid) {
-      return &wait;
+  const Wait* first = nullptr;
+  for (const std::optional<uint32_t> tid : {std::optional<uint32_t>(owner.tid), {}}) {
+    const auto waits = waits_.find(tid);
+    if (waits == waits_.end()) continue;
+    const auto wait =
+        std::lower_bound(waits->second.begin(), waits->second.end(), stretch.end_ns,
+                         [](const Wait& one, uint64_t ns) { return one.end_ns < ns; });
+    if (wait == waits->second.end() || wait->start_ns > stretch.start_ns) continue;
+    if (first == nullptr ||
+        std::tie(wait->start_ns, wait->work) < std::tie(first->start_ns, first->work)) {
+      first = &*wait;
     }
   }
-  return nullptr;
+  return first;
 }
 
 IdlePaths::IdlePaths(Analysis& analysis, CallPaths& paths)
@@ -292,7 +330,8 @@ IdlePaths::IdlePaths(Analysis& analysis, CallPaths& paths)
       paths_(paths),
       no_sample_(analysis.frames.Intern(kNoSampleFrame)),
       queued_(analysis.frames.Intern("[launched before]")),
-      unknown_(analysis.frames.Intern("[unknown launch]")) {}
+      unknown_(analysis.frames.Intern("[unknown launch]")),
+      undivided_(analysis.frames.Intern(kUndividedFrame)) {}
 
 PathId IdlePaths::Of(const IdlePart& part) {
   const Correlation& correlation = analysis_.correlation;
@@ -310,6 +349,8 @@ PathId IdlePaths::Of(const IdlePart& part) {
       return BelowNoSample(correlation.launches[part.launch]);
     case IdlePart::Cause::kQueued:
       return tree.Child(PathId{}, queued_);
+    case IdlePart::Cause::kUndivided:
+      return tree.Child(PathId{}, undivided_);
     case IdlePart::Cause::kUnknown:
       break;
   }
@@ -330,6 +371,7 @@ Owner IdlePaths::OwnerOf(const IdlePart& part) const {
     case IdlePart::Cause::kLaunch:
       return xpu::OwnerOf(analysis_, correlation.launches[part.launch]);
     case IdlePart::Cause::kQueued:
+    case IdlePart::Cause::kUndivided:
     case IdlePart::Cause::kUnknown:
       break;
   }

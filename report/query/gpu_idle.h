@@ -4,9 +4,12 @@
 // time of the gap is divided over. Only where that thread did not run do others count.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -16,7 +19,6 @@
 #include "report/analysis/call_paths.h"
 #include "report/analysis/sampled_events.h"
 #include "report/query/gpu_busy.h"
-#include "report/query/gpu_waits.h"
 #include "report/query/statistics.h"
 
 namespace xpu {
@@ -44,10 +46,13 @@ class IdleSamples {
   };
   // Appends the shares of the thread's samples, and the stretches in which it did not run.
   void OfThread(const Owner& owner, Stretch stretch, std::vector<Share>& shares,
-                std::vector<Stretch>& rest) const;
+                std::vector<Stretch>& rest);
   // Appends the shares of what else ran in the process and those that descend from it, threads that
   // only spin for work left out. Returns how long nothing did.
   uint64_t OfOthers(const Owner& owner, Stretch stretch, std::vector<Share>& shares);
+  // Whether more samples were asked for than the idle time of a program needs: a hostile capture
+  // has as many GPUs as samples, or a sampling period as long as all of its gaps.
+  bool IsExhausted() const { return samples_left_ == 0; }
 
  private:
   using ThreadKey = std::pair<ProcessId, uint32_t>;
@@ -57,11 +62,13 @@ class IdleSamples {
   Stretch AroundOf(const Places& thread, size_t at) const;
   const Places& BelowProcess(ProcessId process);
   bool Spins(uint32_t sample);
+  void Count(size_t samples) { samples_left_ -= std::min<uint64_t>(samples_left_, samples); }
 
   Analysis& analysis_;
   CallPaths& paths_;
   const SampleList& all_;
   const uint64_t period_ns_;
+  uint64_t samples_left_;
   std::map<ThreadKey, Places> threads_;  // also those that a filter leaves out
   std::map<ProcessId, Places> below_;    // by the root of the tree
   std::map<ProcessId, std::vector<const Places*>> threads_below_;  // likewise
@@ -77,6 +84,7 @@ struct IdlePart {
     kLaunch,     // it did not, and nothing else is known of it: `launch`
     kQueued,     // what ended the gap had been launched before it
     kUnknown,    // the launch of what ended it is not known, and no sample is there
+    kUndivided,  // IdleSamples::IsExhausted
   };
   uint32_t gpu = 0;  // as the report numbers them
   Cause cause = Cause::kUnknown;
@@ -107,6 +115,8 @@ class IdleParts {
 
  private:
   struct Wait {
+    uint64_t start_ns = 0;
+    uint64_t end_ns = 0;
     uint32_t work = kNoWork;               // in Correlation::work
     uint32_t launch = GpuWork::kNoLaunch;  // in Correlation::launches; kNoLaunch: it is not known
   };
@@ -117,8 +127,9 @@ class IdleParts {
   Analysis& analysis_;
   IdleSamples samples_;
   UncountedTimes uncounted_;
-  std::vector<Wait> waits_;
-  WorkIntervals wait_times_;  // in waits_
+  // By thread, of none where the launch is not known; in order of both start and end: those that
+  // lie in an earlier one are left out.
+  std::map<std::optional<uint32_t>, std::vector<Wait>> waits_;
   std::vector<IdlePart> parts_;
   std::vector<IdleSamples::Share> shares_;
   std::vector<IdleSamples::Stretch> rest_;
@@ -131,7 +142,7 @@ std::vector<IdleGap> FindAllGaps(const Analysis& analysis);
 // the stack of the sample;
 // the stack that waits and [no CPU sample];
 // thread, [no CPU sample], and the rest of the stack of the launch that ended the gap;
-// [launched before] and [unknown launch], in [no CPU sample].
+// [launched before], [not divided], and [unknown launch] in [no CPU sample].
 class IdlePaths {
  public:
   // Both must outlive this.
@@ -151,6 +162,7 @@ class IdlePaths {
   const FrameId no_sample_;
   const FrameId queued_;
   const FrameId unknown_;
+  const FrameId undivided_;
 };
 
 // The same of time by path.

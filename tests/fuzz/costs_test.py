@@ -51,8 +51,6 @@ VIEWS = {
     "annotate": ["--annotate", "."],
 }
 CI_VIEWS = "summary,top,slow_steps,flamegraph"
-# Idle time still takes the product of idle spans and samples for them.
-SLOW_THINGS = ("devices", "processes")
 PAGE_BYTES = 4 << 20
 
 
@@ -97,7 +95,7 @@ def main():
     options.report = options.report or str(xpu_testing.find("report/xpu-report"))
     writer = str(pathlib.Path(os.environ["XPU_BUILD_DIR"]) / "tests/fuzz/write_costs")
     things = subprocess.run([writer], capture_output=True, text=True, check=True).stdout.split()
-    wanted = [options.things] if options.things else [t for t in things if t not in SLOW_THINGS]
+    wanted = [options.things] if options.things else things
     if options.pairs:
         wanted = things + [",".join(pair) for pair in itertools.combinations(things, 2)]
     tables = subprocess.run([options.report, "--list-tables"], capture_output=True, text=True,

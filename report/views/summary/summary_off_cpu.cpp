@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -89,19 +90,43 @@ IdleWaits FindIdleWaits(Analysis& analysis, CallPaths& paths) {
   }
   const WaitReasons reasons(analysis);
   IdleWaits found;
+  const auto add = [&](const OffCpuWait& wait, uint64_t ns) {
+    uint64_t& sum_ns = found[{reasons.Of(wait), readable.Of(paths.OfWait(wait))}];
+    sum_ns = AddSaturated(sum_ns, ns);
+  };
+  // By wait, how many more gaps it is in the middle of than the one before it: there may be as many
+  // GPUs as waits.
+  std::map<uint32_t, std::vector<uint64_t>> middles;
   for (const IdleGap& gap : FindAllGaps(analysis)) {
-    const auto& waits = main_waits[OwnerOf(analysis, gap).pid];
+    const uint32_t pid = OwnerOf(analysis, gap).pid;
+    const auto& waits = main_waits[pid];
     const uint64_t gap_end_ns = gap.start_ns + gap.ns;
-    auto at =
+    const auto first =
         std::lower_bound(waits.begin(), waits.end(), gap.start_ns,
                          [](const OffCpuWait* wait, uint64_t ns) { return wait->end_ns < ns; });
-    for (; at != waits.end() && (*at)->start_ns < gap_end_ns; ++at) {
-      const OffCpuWait& wait = **at;
+    const auto end =
+        std::lower_bound(first, waits.end(), gap_end_ns,
+                         [](const OffCpuWait* wait, uint64_t ns) { return wait->start_ns < ns; });
+    const auto add_edge = [&](const OffCpuWait& wait) {
       const uint64_t end_ns = std::min(wait.start_ns + TimesOf(wait).blocked_ns, gap_end_ns);
       const uint64_t start_ns = std::max(wait.start_ns, gap.start_ns);
-      if (end_ns <= start_ns) continue;
-      uint64_t& ns = found[{reasons.Of(wait), readable.Of(paths.OfWait(wait))}];
-      ns = AddSaturated(ns, end_ns - start_ns);
+      if (end_ns > start_ns) add(wait, end_ns - start_ns);
+    };
+    if (first != end) add_edge(**first);
+    if (end - first < 2) continue;
+    add_edge(**std::prev(end));
+    std::vector<uint64_t>& more = middles[pid];
+    more.resize(waits.size());
+    ++more[static_cast<size_t>(first + 1 - waits.begin())];
+    --more[static_cast<size_t>(std::prev(end) - waits.begin())];
+  }
+  for (const auto& [pid, more] : middles) {
+    uint64_t gaps = 0;
+    for (size_t i = 0; i < more.size(); ++i) {
+      gaps += more[i];
+      const OffCpuWait& wait = *main_waits[pid][i];
+      const uint64_t blocked_ns = TimesOf(wait).blocked_ns;
+      if (gaps > 0 && blocked_ns > 0) add(wait, MultiplySaturated(gaps, blocked_ns));
     }
   }
   return found;
