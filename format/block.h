@@ -31,6 +31,9 @@ inline constexpr size_t kBlockHeaderBytes = 64;
 inline constexpr uint32_t kMaxRawBytes = uint32_t{4} << 20;
 inline constexpr uint32_t kMaxStoredBytes = kMaxRawBytes + (uint32_t{64} << 10);
 inline constexpr uint32_t kMaxEventsPerBlock = 65536;
+// A reader reads so many events of a file, and as many more as the messages of their blocks have
+// bytes: events that are all alike take none. Recordings take 4 bytes an event and more.
+inline constexpr uint64_t kEventsWithoutBytes = uint64_t{1} << 18;
 
 struct FileHeader {
   uint32_t generation = kReaderGeneration;  // a reader must be at least of this one

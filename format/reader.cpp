@@ -20,8 +20,8 @@ constexpr size_t kSearchWithoutHeaderBytes = size_t{8} << 20;
 // (here and below: those in its holes take no room and count for nothing).
 constexpr uint64_t kTableBytes = uint64_t{64} << 20;
 constexpr uint64_t kTableBytesPerFileByte = 256;
-// So many events are read, and so many more for each byte of the file: a block of 200 bytes can
-// claim 65536 of them, all alike. Recordings take 2 bytes an event and more.
+// So many events are read at most, and so many more for each byte of the file: what pads a message
+// takes none of them. Recordings take 2 bytes an event and more.
 constexpr uint64_t kFreeEvents = uint64_t{2} << 20;
 constexpr uint64_t kEventsPerFileByte = 4;
 
@@ -107,6 +107,7 @@ class CaptureReader::Impl {
   uint64_t last_sequence_ = 0;
   uint64_t events_seen_ = 0;     // events in the blocks up to the last one that was read
   uint64_t events_read_ = 0;     // that is, decoded
+  uint64_t raw_bytes_read_ = 0;  // likewise
   uint64_t searched_bytes_ = 0;  // of payloads that were not those of their headers
   // The last block whose header is whole and whose content was not read, since one was read.
   std::optional<BlockHeader> unread_;
@@ -215,7 +216,9 @@ std::optional<EventBatch> CaptureReader::Impl::DecodeBlock(const BlockHeader& he
     problems_.unknown_events += header.events;
     return EventBatch{};
   }
-  if (events_read_ + header.events > kFreeEvents + kEventsPerFileByte * data_bytes_) {
+  const uint64_t events = events_read_ + header.events;
+  if (events > kFreeEvents + kEventsPerFileByte * data_bytes_ ||
+      events > kEventsWithoutBytes + raw_bytes_read_ + header.raw_bytes) {
     return std::nullopt;
   }
   const auto message = decoder_.Decode(header, payload);
@@ -227,7 +230,8 @@ std::optional<EventBatch> CaptureReader::Impl::DecodeBlock(const BlockHeader& he
   TranslateIds(content->events, definitions_);
   problems_.references_lost = definitions_.references_lost();
   problems_.unknown_events += header.events - CountEvents(content->events);
-  events_read_ += header.events;
+  events_read_ = events;
+  raw_bytes_read_ += header.raw_bytes;
   return std::move(content->events);
 }
 

@@ -234,7 +234,9 @@ void CaptureWriter::Impl::CloseBlock() {
   strings_.TakePending(content_.string_sizes, content_.string_bytes);
   content_.stack_nodes = stacks_.TakePending();
 
-  const std::vector<uint64_t> message = EncodeMessage(content_);
+  std::vector<uint64_t> message = EncodeMessage(content_);
+  // With a byte for each event, whatever other blocks are lost: kEventsWithoutBytes.
+  message.resize(std::max(message.size(), event_count_ / sizeof(uint64_t) + 1));
   const BlockHeader header{.capture_id = capture_id_,
                            .sequence = sequence_ + 1,
                            .events_before = events_in_file_,

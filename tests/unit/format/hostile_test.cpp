@@ -167,9 +167,29 @@ TEST(Hostile, EventsOutOfNothingAreBounded) {
   CaptureReader reader = MustRead(bytes);
   uint64_t events = 0;
   while (const auto batch = reader.Next()) events += batch->kernels.size();
+  EXPECT_GE(events, uint64_t{1} << 18);
+  EXPECT_LT(events, uint64_t{1} << 19);
+  EXPECT_EQ(reader.problems().blocks_read + reader.problems().blocks_damaged, kBombs);
+}
+
+// The same blocks with as many zeros as events, which take next to nothing in the file.
+TEST(Hostile, PaddedEventsAreBounded) {
+  constexpr uint32_t kBombs = 500;
+  std::vector<std::string> blocks;
+  for (uint32_t i = 0; i < kBombs; ++i) {
+    capnp::MallocMessageBuilder message;
+    message.initRoot<schema::Block>().initEvents().initKernels().setRows(kMaxEventsPerBlock);
+    Words words = WordsOf(message);
+    words.resize(kMaxEventsPerBlock / sizeof(uint64_t));
+    blocks.push_back(BlockOf(std::as_bytes(std::span(words)), i + 1, kMaxEventsPerBlock));
+  }
+  const auto bytes = FileOf(blocks);
+  ASSERT_LT(bytes.size(), size_t{200} << 10);
+  CaptureReader reader = MustRead(bytes);
+  uint64_t events = 0;
+  while (const auto batch = reader.Next()) events += batch->kernels.size();
   EXPECT_GT(events, uint64_t{1} << 20);
   EXPECT_LE(events, (uint64_t{2} << 20) + 4 * bytes.size());
-  EXPECT_EQ(reader.problems().blocks_read + reader.problems().blocks_damaged, kBombs);
 }
 
 // Every header claims a payload that goes over all that follow.

@@ -53,6 +53,21 @@ TEST(RoundTrip, EventsOfZeros) {
   EXPECT_EQ(reader.problems().references_lost, 0u);
 }
 
+// Their columns take no bytes, and a reader reads only as many events as there are bytes.
+TEST(RoundTrip, EqualEventsAreAllRead) {
+  constexpr uint64_t kEvents = 1'000'000;
+  const MemoryFile file;
+  auto writer = CaptureWriter::Create(file.Writer(), "test");
+  ASSERT_TRUE(writer.ok());
+  for (uint64_t i = 0; i < kEvents; ++i) ASSERT_TRUE(writer->Write(Kernel{}).ok());
+  ASSERT_TRUE(writer->Close().ok());
+  const auto bytes = file.Bytes();
+  CaptureReader reader = MustRead(bytes);
+  uint64_t events = 0;
+  while (const auto batch = reader.Next()) events += batch->kernels.size();
+  EXPECT_EQ(events, kEvents);
+}
+
 TEST(RoundTrip, NothingWrittenIsNoBlock) {
   const MemoryFile file;
   auto writer = CaptureWriter::Create(file.Writer(), "test");
