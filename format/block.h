@@ -34,6 +34,7 @@ inline constexpr uint32_t kMaxEventsPerBlock = 65536;
 // A reader reads so many events of a file, and as many more as the messages of their blocks have
 // bytes: events that are all alike take none. Recordings take 4 bytes an event and more.
 inline constexpr uint64_t kEventsWithoutBytes = uint64_t{1} << 18;
+inline constexpr uint64_t kDefinitionsWithoutBytes = uint64_t{1} << 19;  // likewise
 
 struct FileHeader {
   uint32_t generation = kReaderGeneration;  // a reader must be at least of this one

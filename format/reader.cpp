@@ -105,9 +105,10 @@ class CaptureReader::Impl {
   size_t position_ = 0;  // where to look for the next block
   size_t read_end_ = 0;  // after the last block that was read
   uint64_t last_sequence_ = 0;
-  uint64_t events_seen_ = 0;     // events in the blocks up to the last one that was read
-  uint64_t events_read_ = 0;     // that is, decoded
-  uint64_t raw_bytes_read_ = 0;  // likewise
+  uint64_t events_seen_ = 0;  // events in the blocks up to the last one that was read
+  uint64_t events_read_ = 0;  // that is, decoded
+  uint64_t definitions_read_ = 0;
+  uint64_t raw_bytes_read_ = 0;  // of their messages
   uint64_t searched_bytes_ = 0;  // of payloads that were not those of their headers
   // The last block whose header is whole and whose content was not read, since one was read.
   std::optional<BlockHeader> unread_;
@@ -225,12 +226,18 @@ std::optional<EventBatch> CaptureReader::Impl::DecodeBlock(const BlockHeader& he
   if (!message) return std::nullopt;
   auto content = DecodeMessage(*message, header.events);
   if (!content) return std::nullopt;
+  const uint64_t definitions =
+      definitions_read_ + content->string_sizes.size() + content->stack_nodes.size();
+  if (definitions > kDefinitionsWithoutBytes + raw_bytes_read_ + header.raw_bytes) {
+    return std::nullopt;
+  }
   const uint64_t table_limit = kTableBytes + kTableBytesPerFileByte * data_bytes_;
   if (!definitions_.Add(*content, table_limit)) return std::nullopt;
   TranslateIds(content->events, definitions_);
   problems_.references_lost = definitions_.references_lost();
   problems_.unknown_events += header.events - CountEvents(content->events);
   events_read_ = events;
+  definitions_read_ = definitions;
   raw_bytes_read_ += header.raw_bytes;
   return std::move(content->events);
 }

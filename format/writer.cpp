@@ -235,8 +235,10 @@ void CaptureWriter::Impl::CloseBlock() {
   content_.stack_nodes = stacks_.TakePending();
 
   std::vector<uint64_t> message = EncodeMessage(content_);
-  // With a byte for each event, whatever other blocks are lost: kEventsWithoutBytes.
-  message.resize(std::max(message.size(), event_count_ / sizeof(uint64_t) + 1));
+  // With a byte for each event and definition, whatever other blocks are lost: kEventsWithoutBytes.
+  const size_t definitions = content_.string_sizes.size() + content_.stack_nodes.size();
+  message.resize(
+      std::max(message.size(), std::max<size_t>(event_count_, definitions) / sizeof(uint64_t) + 1));
   const BlockHeader header{.capture_id = capture_id_,
                            .sequence = sequence_ + 1,
                            .events_before = events_in_file_,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -36,7 +37,29 @@ std::optional<uint64_t> ParseTime(std::string_view text) {
   return static_cast<uint64_t>(ns);
 }
 
+void AddUp(std::vector<Pause>& pauses) {
+  for (size_t i = 1; i < pauses.size(); ++i) {
+    const Pause& earlier = pauses[i - 1];
+    pauses[i].before_ns = earlier.before_ns + (earlier.end_ns - earlier.start_ns);
+  }
+}
+
 }  // namespace
+
+void UnitePauses(std::vector<Pause>& pauses) {
+  std::sort(pauses.begin(), pauses.end(),
+            [](const Pause& a, const Pause& b) { return a.start_ns < b.start_ns; });
+  size_t kept = 0;
+  for (const Pause& pause : pauses) {
+    if (kept > 0 && pause.start_ns <= pauses[kept - 1].end_ns) {
+      pauses[kept - 1].end_ns = std::max(pauses[kept - 1].end_ns, pause.end_ns);
+    } else {
+      pauses[kept++] = pause;
+    }
+  }
+  pauses.resize(kept);
+  AddUp(pauses);
+}
 
 uint64_t StartOf(const Model& model) {
   const auto& infos = model.events.recording_info;
@@ -108,6 +131,7 @@ std::vector<Pause> FindPauses(const Model& model) {
     open.reset();
   }
   if (open) pauses.push_back(*open);
+  AddUp(pauses);
   return pauses;
 }
 
@@ -119,14 +143,20 @@ std::vector<Pause> BetweenRecordings(const Model& model) {
     if (until_ns != 0 && start_ns > until_ns) between.push_back({until_ns, start_ns, {}});
     until_ns = std::max(until_ns, capture.until_ns);
   }
+  AddUp(between);
   return between;
 }
 
 uint64_t PausedNs(const std::vector<Pause>& pauses, uint64_t start_ns, uint64_t end_ns) {
-  uint64_t paused_ns = 0;
-  ForEachPause(pauses, start_ns, end_ns,
-               [&](uint64_t from_ns, uint64_t to_ns) { paused_ns += to_ns - from_ns; });
-  return paused_ns;
+  const auto until = [&](uint64_t ns) -> uint64_t {
+    const auto later =
+        std::upper_bound(pauses.begin(), pauses.end(), ns,
+                         [](uint64_t at, const Pause& one) { return at < one.start_ns; });
+    if (later == pauses.begin()) return 0;
+    const Pause& last = *std::prev(later);
+    return last.before_ns + std::min(ns, last.end_ns) - last.start_ns;
+  };
+  return end_ns <= start_ns ? 0 : until(end_ns) - until(start_ns);
 }
 
 namespace {

@@ -39,9 +39,11 @@ struct Pause {
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
   StringId cause;
-  uint64_t before_ns = 0;  // length of those that are earlier, of UncountedTimes
+  uint64_t before_ns = 0;  // length of those that are earlier in its list
 };
 
+// In order, joined where they overlap or touch.
+void UnitePauses(std::vector<Pause>& pauses);
 // In order, none that overlap. Of several captures together none: while one of them paused the
 // others did not.
 std::vector<Pause> FindPauses(const Model& model);
@@ -58,7 +60,7 @@ void ForEachPause(const std::vector<Pause>& pauses, uint64_t start_ns, uint64_t 
     visit(from_ns, std::max(from_ns, std::min(pause->end_ns, end_ns)));
   }
 }
-// How long of that time was paused.
+// How long of that time was paused; by search, for there may be as many times as pauses.
 uint64_t PausedNs(const std::vector<Pause>& pauses, uint64_t start_ns, uint64_t end_ns);
 // What a total of a recording by windows (xpu-record --every) is multiplied by to estimate that of
 // the whole time; 0: it was not by windows, or nothing was recorded.

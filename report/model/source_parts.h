@@ -16,7 +16,8 @@ struct SourcePart {
 };
 
 // Each once, and no more than a recorder stores: a small file may refer to a large text from many
-// places. They point into the model. `left_out` gets the number of the others.
+// places. They point into the model. `left_out` gets the number of the others, which the ledger
+// has: source_text_full.
 std::vector<SourcePart> SourcePartsOf(const Model& model, uint64_t* left_out = nullptr);
 
 }  // namespace xpu

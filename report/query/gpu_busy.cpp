@@ -1,7 +1,6 @@
 #include "report/query/gpu_busy.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -12,40 +11,6 @@
 
 namespace xpu {
 namespace {
-
-// In order, joined where they overlap or touch.
-void UnitePauses(std::vector<Pause>& pauses) {
-  std::sort(pauses.begin(), pauses.end(),
-            [](const Pause& a, const Pause& b) { return a.start_ns < b.start_ns; });
-  size_t kept = 0;
-  for (const Pause& pause : pauses) {
-    if (kept > 0 && pause.start_ns <= pauses[kept - 1].end_ns) {
-      pauses[kept - 1].end_ns = std::max(pauses[kept - 1].end_ns, pause.end_ns);
-    } else {
-      pauses[kept++] = pause;
-    }
-  }
-  pauses.resize(kept);
-  for (size_t i = 1; i < kept; ++i) {
-    const Pause& earlier = pauses[i - 1];
-    pauses[i].before_ns = earlier.before_ns + (earlier.end_ns - earlier.start_ns);
-  }
-}
-
-// The result of PausedNs for pauses that UnitePauses united, without a look at each of them: there
-// may be as many GPUs as pauses.
-uint64_t UncountedNs(const GpuBusy& gpu, uint64_t start_ns, uint64_t end_ns) {
-  const std::vector<Pause>& pauses = *gpu.uncounted;
-  const auto until = [&](uint64_t ns) -> uint64_t {
-    const auto later =
-        std::upper_bound(pauses.begin(), pauses.end(), ns,
-                         [](uint64_t at, const Pause& one) { return at < one.start_ns; });
-    if (later == pauses.begin()) return 0;
-    const Pause& last = *std::prev(later);
-    return last.before_ns + std::min(ns, last.end_ns) - last.start_ns;
-  };
-  return end_ns <= start_ns ? 0 : until(end_ns) - until(start_ns);
-}
 
 // Calls gap(start, end, place) for what lies before each span, and after the last one.
 template <typename Gap>
@@ -86,7 +51,7 @@ void SetUncounted(const Selection::SharedPauses& pauses, const std::vector<Pause
     gpu.uncounted = std::make_shared<const std::vector<Pause>>(std::move(more));
   }
   ForEachGap(gpu, [&](uint64_t start_ns, uint64_t end_ns, size_t) {
-    gpu.paused_ns += UncountedNs(gpu, start_ns, end_ns);
+    gpu.paused_ns += PausedNs(*gpu.uncounted, start_ns, end_ns);
   });
 }
 
@@ -171,7 +136,7 @@ const Selection::SharedPauses& UncountedTimes::Of(uint32_t gpu) {
 }
 
 uint64_t CountedNs(const GpuBusy& gpu, uint64_t start_ns, uint64_t end_ns) {
-  return end_ns - start_ns - UncountedNs(gpu, start_ns, end_ns);
+  return end_ns - start_ns - PausedNs(*gpu.uncounted, start_ns, end_ns);
 }
 
 std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu) {
@@ -180,7 +145,7 @@ std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu) {
   const auto add = [&](IdleGap gap) {
     if (gap.end_ns <= gap.start_ns) return;
     gap.gpu = gpu.gpu;
-    gap.ns = gap.end_ns - gap.start_ns - UncountedNs(gpu, gap.start_ns, gap.end_ns);
+    gap.ns = gap.end_ns - gap.start_ns - PausedNs(*gpu.uncounted, gap.start_ns, gap.end_ns);
     if (gap.ns > 0) gaps.push_back(gap);
   };
   auto other = gpu.others.begin();

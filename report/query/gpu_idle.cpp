@@ -25,9 +25,9 @@ constexpr std::string_view kUndividedFrame = "[not divided]";
 
 // What the idle time of a program needs at most: each sample for each of its GPUs, and what runs
 // around each gap that no thread of its own explains.
-constexpr uint64_t kGpusOfSample = 64;
-constexpr uint64_t kSamplesOfWork = 16;
-constexpr uint64_t kFewSamples = uint64_t{1} << 20;
+constexpr uint64_t kGpusOfSample = 16;
+constexpr uint64_t kSamplesOfWork = 4;
+constexpr uint64_t kFewSamples = uint64_t{1} << 16;
 
 // More than programs have; a damaged capture may name a process among its own ancestors.
 constexpr size_t kMostAncestors = 64;
@@ -96,6 +96,7 @@ IdleSamples::Stretch IdleSamples::AroundOf(const Places& thread, size_t at) cons
 
 void IdleSamples::OfThread(const Owner& owner, Stretch stretch, std::vector<Share>& shares,
                            std::vector<Stretch>& rest) {
+  Count(1);
   const auto found = threads_.find({owner.process, owner.tid});
   if (found == threads_.end() || IsExhausted()) return rest.push_back(stretch);
   const Places& thread = found->second;
@@ -258,9 +259,15 @@ const std::vector<IdlePart>& IdleParts::Of(const IdleGap& gap) {
   const std::vector<Pause>& uncounted = *uncounted_.Of(gap.gpu);
   auto pause = std::upper_bound(uncounted.begin(), uncounted.end(), start_ns,
                                 [](uint64_t time, const Pause& one) { return time < one.end_ns; });
-  for (; pause != uncounted.end() && pause->start_ns < gap.end_ns; ++pause) {
+  for (; pause != uncounted.end() && pause->start_ns < gap.end_ns && !samples_.IsExhausted();
+       ++pause) {
     if (pause->start_ns > start_ns) AddThread(owner, {start_ns, pause->start_ns}, otherwise);
     start_ns = std::min(std::max(start_ns, pause->end_ns), gap.end_ns);
+  }
+  if (samples_.IsExhausted()) {
+    const uint64_t ns = gap.end_ns - start_ns - PausedNs(uncounted, start_ns, gap.end_ns);
+    if (ns > 0) parts_.push_back({.gpu = gap.gpu, .cause = IdlePart::Cause::kUndivided, .ns = ns});
+    return parts_;
   }
   if (gap.end_ns > start_ns) AddThread(owner, {start_ns, gap.end_ns}, otherwise);
   return parts_;

@@ -11,6 +11,7 @@
 #include "format/base/text.h"
 #include "report/analysis/call_tree.h"
 #include "report/model/saturated.h"
+#include "report/model/source_parts.h"
 #include "report/output/text.h"
 #include "report/trace/correlation_counts.h"
 
@@ -35,6 +36,7 @@ enum class Finding : uint8_t {
   kClockSet,
   kPythonStackDoubtful,
   kCallTreeFull,
+  kSourceTextFull,
   kHeaderDamaged,
   kFileMismatch,
   kFileMissing,
@@ -109,6 +111,7 @@ constexpr std::array<FindingInfo, static_cast<size_t>(Finding::kCount)> kFinding
      "{frame|frames} left out of call paths; {its|their} time is shown at {its caller|their "
      "callers}",
      "To show a part of the capture: --pid, --time, --comm."},
+    {"source_text_full", Severity::kPartial, "{part|parts} of source files left out", ""},
     {"header_damaged", Severity::kPartial,
      "{capture|captures} with a damaged header; the events after it are read", "Copy it again."},
     {"file_mismatch", Severity::kPartial,
@@ -336,6 +339,9 @@ void Builder::AddFindings() {
   Add(Finding::kLateEvent, counts.late_events);
   Add(Finding::kPythonStackDoubtful, analysis_.stacks.doubtful());
   AddFullCallTree();
+  uint64_t source_parts = 0;
+  SourcePartsOf(analysis_.model, &source_parts);
+  Add(Finding::kSourceTextFull, source_parts);
   if (counts.kernels_before_launch > 0) {
     AddDetail(Add(Finding::kKernelBeforeLaunch, counts.kernels_before_launch),
               Format("by up to {} ns",
@@ -376,7 +382,8 @@ void Builder::AddFullCallTree() {
   }
   if (trees.frames_left_out == 0) return;
   AddDetail(Add(Finding::kCallTreeFull, trees.frames_left_out),
-            Format("more than {} call paths", WithThousands(trees.max_nodes)));
+            Format("more than {} call paths, or 64 NVTX ranges around one",
+                   WithThousands(trees.max_nodes)));
 }
 
 void Builder::AddFiles() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -120,7 +121,10 @@ PathId PathGroups::InRanges(const NvtxRanges::Around& around, PathId path) {
   const uint64_t key = uint64_t{around.thread} << 32 | around.process;
   PathId prefix = ranges_.Get(key);
   if (!prefix) {
-    for (const uint32_t range : analysis_.nvtx.RangesOf(around)) {
+    const std::vector<uint32_t> all = analysis_.nvtx.RangesOf(around);
+    const size_t outer = all.size() - std::min(all.size(), NvtxRanges::kMostShown);
+    analysis_.call_trees.frames_left_out += outer;
+    for (const uint32_t range : std::span(all).subspan(outer)) {
       const std::string label = analysis_.nvtx.LabelOf(analysis_.nvtx.all()[range]);
       prefix = tree_.Child(prefix, analysis_.frames.Intern("[NVTX]" + label));
     }

@@ -71,6 +71,9 @@ class NvtxRanges {
   Around At(const NvtxRange& range) const;  // with the range itself
   // As the recorder numbers them.
   Around At(uint32_t pid, uint32_t tid, uint64_t time_ns) const;
+  // What views list of them, the innermost ones: those of a library's calls and modules are some
+  // twenty deep, and where ranges overlap each moment has others.
+  static constexpr size_t kMostShown = 64;
   // The ranges of both, in all(), the outermost first.
   std::vector<uint32_t> RangesOf(const Around& around) const;
 

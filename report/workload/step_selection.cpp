@@ -17,6 +17,10 @@
 namespace xpu {
 namespace {
 
+// Steps that are copied for GPUs of several processes with steps of their own; the steps of all
+// stand for what more a hostile capture has: as many GPUs as steps, each with another process.
+constexpr size_t kFewSteps = size_t{1} << 20;
+
 // Times that the steps take up, of one process or of all.
 class Windows {
  public:
@@ -102,9 +106,16 @@ class StepFilter {
     }
     std::map<uint32_t, SharedPauses> found;
     std::map<std::set<size_t>, SharedPauses> of_owners;
-    for (const auto& [gpu, owners] : users) {
+    size_t steps_left = kFewSteps;
+    for (auto& [gpu, owners] : users) {
+      size_t steps = 0;
+      for (const size_t owner : owners) steps += wanted_[owner].steps.size();
+      if (steps > steps_left && owners.size() > 1) owners.clear();  // the steps of all
       SharedPauses& outside = of_owners[owners];
-      if (!outside) outside = OutsideOf(owners);
+      if (!outside) {
+        outside = OutsideOf(owners);
+        if (owners.size() > 1) steps_left -= steps;
+      }
       found[gpu] = outside;
     }
     return found;

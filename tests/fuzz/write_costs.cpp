@@ -195,17 +195,36 @@ class RowWriter {
                      .first_line = 1,
                      .text = Text(row_.sources == 0 ? "line\n" : std::string(20'000, '\1'))});
   }
+  // What NCCL says of a call.
+  void AddPayload(NvtxEvent& push) {
+    constexpr std::array kFields = {"NCCL communicator ID", "Message size [bytes]", "No. of ranks"};
+    for (uint32_t i = 0; i < kFields.size(); ++i) {
+      Write(NvtxSchemaEntry{.instance = instance_,
+                            .domain = push.domain,
+                            .schema = 1,
+                            .entry = i,
+                            .name = Text(kFields[i]),
+                            .type = 18,  // 64 bits
+                            .offset = 8 * i});
+    }
+    const std::array<uint64_t, 3> payload = {row_.communicators, 4096, rows_};
+    push.payload_type = NvtxPayload::kExtended;
+    push.payload_schema = 1;
+    push.payload_data = Text({reinterpret_cast<const char*>(payload.data()), sizeof(payload)});
+  }
   void WriteCalls() {
     const std::string text = row_.communicators > 0 ? "ncclAllReduce"
                              : row_.ranges > 0      ? "range"
                                                     : "step";
     const StringId name = Name(text.c_str(), row_.ranges);
-    Write(NvtxEvent{.instance = instance_,
-                    .time_ns = at_ns_,
-                    .kind = NvtxKind::kPush,
-                    .tid = tid_,
-                    .domain = row_.communicators,
-                    .text = name});
+    NvtxEvent push{.instance = instance_,
+                   .time_ns = at_ns_,
+                   .kind = NvtxKind::kPush,
+                   .tid = tid_,
+                   .domain = row_.communicators,
+                   .text = name};
+    if (row_.communicators > 0) AddPayload(push);
+    Write(push);
     Write(NvtxEvent{.instance = instance_,
                     .time_ns = at_ns_ + 900,
                     .kind = NvtxKind::kPop,

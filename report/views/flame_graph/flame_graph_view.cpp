@@ -213,14 +213,6 @@ class PageSources {
   std::unordered_map<std::string_view, size_t> numbers_;
 };
 
-std::string SourcesLeftOut(const Model& model) {
-  uint64_t count = 0;
-  SourcePartsOf(model, &count);
-  return count == 0 ? ""
-                    : Format("{} of source files left out: too many bytes\n",
-                             Counted(count, "part", "parts"));
-}
-
 void WriteFrames(const UsedFrames& used, const PageSources& sources, PageData& writer) {
   writer.Array("modules", used.modules(), [&](std::string_view name) { writer.String(name); });
   writer.Raw(",\n\"frames\":{");
@@ -370,8 +362,7 @@ void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Outpu
       merge.mode == MergeMode::kCritical
           ? BuildCriticalTree(analysis, options.critical, merge.kernel_names, merge.paths)
           : BuildCallTree(analysis, merge, TakesSlices(merge.mode) ? &sliced : nullptr);
-  notes += LeftOutText(analysis, options.merge) + EstimateText(analysis) +
-           SourcesLeftOut(analysis.model);
+  notes += LeftOutText(analysis, options.merge) + EstimateText(analysis);
   if (tree.nodes().empty()) notes += WhyNoStacks(analysis, options.merge.mode);
   std::optional<FlameStrip> strip =
       parts.empty() ? StripOfSteps(analysis, options.critical.steps, steps, sliced)
@@ -385,7 +376,7 @@ void WriteSlowStepsFlameGraph(const SlowSteps& steps, Analysis& slow, Analysis& 
                               std::string& notes) {
   const StepComparison compared = CompareSteps(steps, slow, median, options.merge);
   const std::string text = SlowStepsText(steps, compared, slow.frames);
-  notes += LeftOutText(slow, options.merge) + SourcesLeftOut(slow.model) + text;
+  notes += LeftOutText(slow, options.merge) + text;
   const FlameComparison comparison{text, compared.median_ns};
   WritePage(slow, compared.tree, options, &comparison, nullptr, output);
 }

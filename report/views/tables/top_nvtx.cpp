@@ -1,6 +1,8 @@
 // Tables of the ranges that the program marked: nvtx_sum, nvtx_kern_sum.
+#include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -78,7 +80,8 @@ class KernelsInRanges {
     const Launch& launch = analysis_.correlation.launches[work.launch];
     const StringId name = analysis_.model.events.kernels.Get<&Kernel::name>(work.index);
     std::set<Found*> counted;  // a range within one of the same name
-    for (const uint32_t index : analysis_.nvtx.RangesOf(analysis_.nvtx.At(launch))) {
+    const std::vector<uint32_t> all = analysis_.nvtx.RangesOf(analysis_.nvtx.At(launch));
+    for (const uint32_t index : std::span(all).last(std::min(all.size(), NvtxRanges::kMostShown))) {
       if (!analysis_.shown.nvtx_ranges.Has(index)) continue;
       const NvtxRange& range = analysis_.nvtx.all()[index];
       Found& found =

@@ -279,7 +279,7 @@ TEST(HostileCapture, TheTreeGrowsWithTheFile) {
   const uint64_t file_bytes = model->file_bytes;
   ASSERT_GT(file_bytes, 0u);
   const Analysis analysis(std::move(model).value());
-  EXPECT_EQ(analysis.call_trees.max_nodes, (uint64_t{1} << 21) + 16 * file_bytes);
+  EXPECT_EQ(analysis.call_trees.max_nodes, (uint64_t{1} << 18) + 2 * file_bytes);
 }
 
 // fuzz_report goes on from here.

@@ -271,8 +271,45 @@ TEST(Ledger, AFullCallTree) {
   EXPECT_EQ(ns, 40u);
   const LedgerEntry full = EntryOf(analysis, "call_tree_full");
   EXPECT_EQ(full.count, 2u);  // of "app" and four files, three fit
-  EXPECT_EQ(full.details, std::vector<std::string>{"more than 3 call paths"});
+  EXPECT_EQ(full.details,
+            std::vector<std::string>{"more than 3 call paths, or 64 NVTX ranges around one"});
   EXPECT_TRUE(LosesData(full));
+}
+
+// A small file refers to a large text from many places.
+TEST(Ledger, SourcePartsBeyondTheirLimit) {
+  test::ModelBuilder builder;
+  const StringId text = builder.Text(std::string(60'000, 'x'));
+  for (uint32_t line = 1; line <= 20; ++line) {
+    builder.events.source_texts.push_back(
+        {.path = builder.Text("/app/a.py"), .first_line = line, .text = text});
+  }
+  const Analysis analysis(builder.Build());
+  const LedgerEntry full = EntryOf(analysis, "source_text_full");
+  EXPECT_EQ(full.count, 8u);  // 256 KiB and eight times the text have room for twelve
+  EXPECT_TRUE(LosesData(full));
+}
+
+TEST(Ledger, NvtxRangesBeyondTheirLimit) {
+  test::ModelBuilder builder;
+  builder.Process(ProcessEventKind::kExisting, 1, 5, 5, "app");
+  GpuProcess& process = builder.events.gpu_processes.emplace_back();
+  process.time_ns = 1;
+  process.instance = InstanceId{1};
+  process.pid = process.namespace_pid = 5;
+  for (uint64_t i = 0; i < 70; ++i) {
+    NvtxEvent& event = builder.events.nvtx_events.emplace_back();
+    event.instance = InstanceId{1};
+    event.time_ns = 1 + i;
+    event.kind = NvtxKind::kPush;
+    event.tid = 5;
+    event.text = builder.Text("r" + std::to_string(i));
+  }
+  builder.Sample(100, 5, 5, builder.Stack({0x1000}));
+  builder.End(200);
+  Analysis analysis(builder.Build());
+  BuildCallTree(analysis, {.mode = MergeMode::kCpu, .nvtx_frames = true});
+  EXPECT_EQ(EntryOf(analysis, "call_tree_full").count, 6u);
 }
 
 TEST(Ledger, FindingsOfThePasses) {
