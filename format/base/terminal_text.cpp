@@ -1,7 +1,8 @@
 #include "format/base/terminal_text.h"
 
-#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 #include "format/base/text.h"
 #include "format/base/utf8.h"
@@ -15,14 +16,31 @@ constexpr auto kIsPrintableOrSpace = [](char c) {
   return kIsPrintable(c) || c == '\n' || c == '\t';
 };
 
+// Whether all eight are: texts are long, and seldom contain anything else.
+bool ArePrintable(const char* eight) {
+  constexpr uint64_t kEach = 0x0101010101010101;
+  uint64_t bytes = 0;
+  std::memcpy(&bytes, eight, sizeof(bytes));
+  const uint64_t below_space = bytes - kEach * ' ';
+  const uint64_t is_delete = (bytes ^ kEach * 0x7f) - kEach;
+  return ((bytes | below_space | is_delete) & kEach * 0x80) == 0;
+}
+
+template <typename IsPlain>
+size_t PlainPrefix(std::string_view text, IsPlain is_plain) {
+  for (size_t at = 0;; ++at) {
+    while (at + 8 <= text.size() && ArePrintable(text.data() + at)) at += 8;
+    if (at == text.size() || !is_plain(text[at])) return at;
+  }
+}
+
 // `is_plain` says what is shown as it is, of ASCII.
 template <typename IsPlain>
 std::string Escaped(std::string_view text, IsPlain is_plain) {
   std::string shown;
   shown.reserve(text.size());
   while (!text.empty()) {
-    const auto plain =
-        static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_plain) - text.begin());
+    const size_t plain = PlainPrefix(text, is_plain);
     shown += text.substr(0, plain);
     text.remove_prefix(plain);
     if (text.empty()) break;

@@ -129,7 +129,6 @@ class Attaching::Impl {
                                                &Impl::CopyLibrary,   &Impl::TakeConnection};
 
   Done TakeTurn();
-  Error ErrorOf(Error error) const;
   Status CheckRights() const;
   Done Try(const ThreadToBorrow& candidate);
   Done TryOnThisThread(const ThreadToBorrow& candidate);

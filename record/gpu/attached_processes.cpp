@@ -48,9 +48,11 @@ AttachedProcesses::AttachedProcesses(ProcessTable& processes, InjectServer& serv
 
 bool AttachedProcesses::IsBusy() const {
   const uint64_t now_ns = MonotonicNs();
-  if (!wanted_.empty() || (!plan_.empty() && plan_.begin()->first <= now_ns)) return true;
-  return std::any_of(under_way_.begin(), under_way_.end(),
-                     [&](const auto& job) { return now_ns < job.second.since_ns + kPatienceNs; });
+  return !wanted_.empty() || std::any_of(idle_.begin(), idle_.end(), [](const auto& idle) {
+    return !idle.second.is_checked;
+  }) || std::any_of(under_way_.begin(), under_way_.end(), [&](const auto& job) {
+    return now_ns < job.second.since_ns + kPatienceNs;
+  });
 }
 
 void AttachedProcesses::OnMapping(uint32_t pid, uint64_t start, const CodeMapping& mapping) {
@@ -98,17 +100,20 @@ void AttachedProcesses::CheckIdle() {
     const auto [due_ns, pid] = *plan_.begin();
     if (due_ns > now_ns) break;
     plan_.erase(plan_.begin());
-    const auto idle = idle_.find(pid);
-    if (idle == idle_.end() || idle->second.due_ns != due_ns) continue;
-    const CudaUse use = CudaUseOf(pid, std::exchange(idle->second.parent_pid, 0));
-    const uint64_t took_ns = MonotonicNs() - std::exchange(now_ns, MonotonicNs());
+    const auto at = idle_.find(pid);
+    if (at == idle_.end() || at->second.due_ns != due_ns) continue;
+    Idle& idle = at->second;
+    // What is new since it was checked is its own.
+    const bool is_first = !std::exchange(idle.is_checked, true);
+    const CudaUse use = CudaUseOf(pid, is_first ? idle.parent_pid : 0);
+    const uint64_t check_ns = std::exchange(now_ns, MonotonicNs());
     if (use != CudaUse::kNone) {
-      idle_.erase(idle);
+      idle_.erase(at);
       if (use == CudaUse::kOwn) Want(pid);
       continue;
     }
-    uint64_t pause_ns = std::max(kCheckEveryNs, kCheckShare * idle_.size() * took_ns);
-    const uint64_t initializes_ns = now_ns - idle->second.opened_ns;
+    uint64_t pause_ns = std::max(kCheckEveryNs, kCheckShare * idle_.size() * (now_ns - check_ns));
+    const uint64_t initializes_ns = now_ns - idle.opened_ns;
     if (initializes_ns < kInitNs) {
       pause_ns = std::min(pause_ns, std::max(kSoonestNs, initializes_ns / kInitShare));
     }

@@ -75,9 +75,10 @@ class AttachedProcesses : public ProcessListener {
   };
   std::map<uint32_t, Known> known_;  // processes that have the driver
   struct Idle {
-    uint32_t parent_pid = 0;  // from which it has the driver, until it is checked
-    uint64_t opened_ns = 0;   // a device of CUDA, last
-    uint64_t due_ns = 0;      // to be checked
+    uint32_t parent_pid = 0;  // from which it has the driver
+    bool is_checked = false;
+    uint64_t opened_ns = 0;  // a device of CUDA, last
+    uint64_t due_ns = 0;     // to be checked
   };
   std::map<uint32_t, Idle> idle_;  // of them, those that have not initialized CUDA
   std::multimap<uint64_t, uint32_t>

@@ -146,6 +146,22 @@ TEST_F(HostileFiles, HolesCostNoMemoryAndSizesAreBounded) {
   EXPECT_EQ(refused.error().kind, ErrorKind::kInvalid);
 }
 
+// Texts are looked at in pieces of eight bytes.
+TEST(ForTerminal, ControlsAreWrittenOutWhereverTheyAre) {
+  for (size_t at = 0; at < 20; ++at) {
+    for (const int control : {0, 0x1b, 0x1f, 0x7f, 0x80, 0xff}) {
+      std::string text(20, 'z');
+      text[at] = static_cast<char>(control);
+      std::string shown(19, 'z');
+      shown.insert(at, Format("\\x{:02x}", control));
+      EXPECT_EQ(ForOneLine(text), shown);
+    }
+  }
+  for (char c = ' '; c < 0x7f; ++c) {
+    EXPECT_EQ(ForOneLine(std::string(17, c)), std::string(17, c));
+  }
+}
+
 TEST(ForTerminal, ControlsAreWrittenOut) {
   EXPECT_EQ(ForTerminal("plain text\n\tof lines\n"), "plain text\n\tof lines\n");
   EXPECT_EQ(ForTerminal("\x1b[2J\x1b]0;title\a"), "\\x1b[2J\\x1b]0;title\\x07");
