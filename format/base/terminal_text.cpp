@@ -50,7 +50,7 @@ std::string Escaped(std::string_view text, IsPlain is_plain) {
       AppendFormat(shown, "\\u{:04x}", bidi);
       text.remove_prefix(length);
     } else if (length == 0) {
-      AppendFormat(shown, "\\x{:02x}", byte);
+      shown += "\\x" + ToHex(text.substr(0, 1));
       text.remove_prefix(1);
     } else {
       shown += text.substr(0, length);

@@ -27,7 +27,11 @@ void AppendFormat(std::string& out, format_string<Args...> pattern, Args&&... ar
 inline std::string ToHex(std::string_view bytes) {
   std::string text;
   text.reserve(bytes.size() * 2);
-  for (const char byte : bytes) AppendFormat(text, "{:02x}", static_cast<unsigned char>(byte));
+  for (const char byte : bytes) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    text += kDigits[static_cast<unsigned char>(byte) >> 4];
+    text += kDigits[byte & 15];
+  }
   return text;
 }
 

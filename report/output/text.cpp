@@ -45,7 +45,7 @@ void AppendQuoted(std::string& out, std::string_view text) {
     } else if (c == '\t') {
       out += "\\t";
     } else if (IsControl(c) || static_cast<uint8_t>(c) >= 0x80) {
-      AppendFormat(out, "\\x{:02x}", static_cast<uint8_t>(c));
+      out += "\\x" + ToHex({&c, 1});
     } else {
       out += c;
     }
