@@ -25,19 +25,7 @@ constexpr size_t kFewSteps = size_t{1} << 20;
 class Windows {
  public:
   void Add(const Step& step) { all_.push_back({step.begin_ns, step.end_ns, {}}); }
-  void Sort() {
-    std::sort(all_.begin(), all_.end(),
-              [](const Pause& a, const Pause& b) { return a.start_ns < b.start_ns; });
-    size_t kept = 0;
-    for (const Pause& window : all_) {
-      if (kept > 0 && window.start_ns <= all_[kept - 1].end_ns) {
-        all_[kept - 1].end_ns = std::max(all_[kept - 1].end_ns, window.end_ns);
-      } else {
-        all_[kept++] = window;
-      }
-    }
-    all_.resize(kept);
-  }
+  void Sort() { UnitePauses(all_); }
 
   bool Has(uint64_t time_ns) const { return Overlap(time_ns, time_ns + 1); }
   bool Overlap(uint64_t begin_ns, uint64_t end_ns) const {
