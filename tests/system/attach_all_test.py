@@ -293,6 +293,32 @@ def test_processes_of_another_user_whose_loader_does_not_return():
     check_starving(60, **NOBODY)
 
 
+AGAIN = """
+import ctypes, os, sys, time
+assert ctypes.CDLL("libcuda.so.1").cuInit(0) == 0
+left = int(sys.argv[1])
+time.sleep(0.02 * (left % 3))
+if left > 0:
+    os.execv(sys.executable, [sys.executable, __file__, str(left - 1)])
+"""
+
+
+def test_a_program_that_executes_itself_again_and_again():
+    """While it is being attached to, too."""
+    with Workspace() as work, Fifos(work) as fifos:
+        script = work.file("again.py", AGAIN)
+        recording = record_all(work, "--gpu-only", fifos.option)
+        fifos.ask("ping")
+        result = subprocess.run([sys.executable, script, "30"], env=simulated(),
+                                capture_output=True, text=True, timeout=PATIENCE_S)
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        recording.send_signal(signal.SIGINT)
+        capture, errors = finish(recording, work)
+    expect("tracers", "tracing it" in errors, False)
+    expect(f"what is counted ({errors})",
+           set(capture.losses()) <= {"injection_unknown", "inject_dormant"}, True)
+
+
 if __name__ == "__main__":
     prepare()
     run_alone()
