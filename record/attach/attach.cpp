@@ -34,7 +34,6 @@
 #include "record/attach/traced_thread.h"
 #include "record/base/background_threads.h"
 #include "record/base/clock.h"
-#include "record/base/process_memory.h"
 #include "record/base/process_status.h"
 #include "record/kernel/capabilities.h"
 #include "record/kernel/machine.h"
@@ -98,6 +97,26 @@ bool Is32Bit(pid_t pid) {
          ident[EI_CLASS] == ELFCLASS32;
 }
 
+// The memory of the program that the process was then: after an execve, there is none any more.
+class ImageMemory {
+ public:
+  bool Open(pid_t tid) {
+    file_.reset(::open(Format("/proc/{}/mem", tid).c_str(), O_RDWR | O_CLOEXEC));
+    return static_cast<bool>(file_);
+  }
+  bool Read(uint64_t address, void* to, size_t bytes) const {
+    return ::pread(file_.get(), to, bytes, static_cast<off_t>(address)) ==
+           static_cast<ssize_t>(bytes);
+  }
+  bool Write(uint64_t address, const void* from, size_t bytes) const {
+    return ::pwrite(file_.get(), from, bytes, static_cast<off_t>(address)) ==
+           static_cast<ssize_t>(bytes);
+  }
+
+ private:
+  UniqueFd file_;
+};
+
 }  // namespace
 
 // What goes on while a process is attached to.
@@ -106,7 +125,6 @@ class Attaching::Impl {
   Impl(const AttachTarget& target, const AttachObserver& observe)
       : target_(target.process ? target : Choose(target, target.pid)),
         observe_(observe),
-        memory_(LivingThread(target.pid)),
         code_(target.pid) {}
 
   std::optional<Result<Attached>> Continue();
@@ -129,7 +147,7 @@ class Attaching::Impl {
                                                &Impl::CopyLibrary,   &Impl::TakeConnection};
 
   Done TakeTurn();
-  Status CheckRights() const;
+  Status OpenMemory();
   Done Try(const ThreadToBorrow& candidate);
   Done TryOnThisThread(const ThreadToBorrow& candidate);
   Done Borrow(TracedThread& thread, const ThreadRegisters& before);
@@ -161,7 +179,7 @@ class Attaching::Impl {
   uint64_t pause_ns_ = 0;
   uint64_t turn_ends_ns_ = 0;
   uint64_t due_ns_ = 0;
-  ProcessMemory memory_;
+  ImageMemory memory_;
   TargetCode code_;
   TargetFunctions functions_;
   bool is_gone_ = false;
@@ -176,9 +194,9 @@ class Attaching::Impl {
 };
 
 // CAP_PERFMON lets us see what is mapped, but neither its contents nor its threads.
-Status Attaching::Impl::CheckRights() const {
-  const UniqueFd memory(::open(Format("/proc/{}/mem", target_.pid).c_str(), O_RDONLY | O_CLOEXEC));
-  if (memory || (errno != EACCES && errno != EPERM)) return Ok();
+Status Attaching::Impl::OpenMemory() {
+  if (memory_.Open(LivingThread(target_.pid))) return Ok();
+  if (errno != EACCES && errno != EPERM) return Gone();
   return NoPermission(target_.pid, "no permission to trace it");
 }
 
@@ -215,7 +233,7 @@ Attaching::Impl::Done Attaching::Impl::FindFunctions() {
 
 Attaching::Impl::Done Attaching::Impl::Prepare() {
   if (!*target_.process) return Gone();
-  XPU_RETURN_IF_ERROR(CheckRights());
+  XPU_RETURN_IF_ERROR(OpenMemory());
   auto status = ReadFile(Format("/proc/{}/status", target_.pid));
   if (!status.ok()) return Gone();
   if (StatusField(*status, "x86_Thread_features").find("shstk") != std::string_view::npos) {
@@ -372,7 +390,7 @@ Attaching::Impl::Done Attaching::Impl::TryOnThisThread(const ThreadToBorrow& can
   }
   RepeatEndedCall(*seized, before);
   // While the thread stands still it stays so, or the thread ends.
-  if (!code_.HasStill(functions_)) return Gone();
+  if (std::byte code{}; !memory_.Read(functions_.restorer, &code, sizeof(code))) return Gone();
   const Unsuitable unsuitable = WhyUnsuitable(*seized, before, code_);
   if (unsuitable.needs_tables) {
     NoteReason(unsuitable.why);

@@ -100,8 +100,6 @@ const char* WhyUnsafeName(std::string_view name) {
   return nullptr;
 }
 
-constexpr std::array<uint8_t, 9> kRestorer = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-
 bool IsLibc(std::string_view path) {
   const std::string_view name = FileNameOf(path);
   return name == "libc.so.6" || (name.starts_with("libc-2.") && name.ends_with(".so"));
@@ -193,6 +191,7 @@ Result<TargetFunctions> TargetCode::FindFunctions() const {
     if (!symbol || *symbol + bias - libc->start_address >= bytes) return NoGlibc();
     *address = *symbol + bias;
   }
+  constexpr std::array<uint8_t, 9> kRestorer = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
   std::vector<uint8_t> code(bytes);
   code.resize(
       ProcessMemory(LivingThread(pid_)).ReadSome(libc->start_address, code.data(), code.size()));
@@ -200,12 +199,6 @@ Result<TargetFunctions> TargetCode::FindFunctions() const {
   if (at == code.end()) return NoGlibc();
   functions.restorer = libc->start_address + static_cast<uint64_t>(at - code.begin());
   return functions;
-}
-
-bool TargetCode::HasStill(const TargetFunctions& functions) const {
-  std::array<uint8_t, kRestorer.size()> code{};
-  return ProcessMemory(LivingThread(pid_)).Read(functions.restorer, code.data(), code.size()) &&
-         code == kRestorer;
 }
 
 uint64_t TargetCode::FindInLibrary(const std::string& build_id, const char* symbol) const {

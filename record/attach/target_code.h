@@ -43,8 +43,6 @@ class TargetCode {
 
   // kUnsupported: the program is linked statically, or has no GNU C library of 2.34 or newer.
   Result<TargetFunctions> FindFunctions() const;
-  // An execve puts others in their place.
-  bool HasStill(const TargetFunctions& functions) const;
   // Where the library with this build-id (raw) is mapped already: the address of its symbol; 0: it
   // is not mapped.
   uint64_t FindInLibrary(const std::string& build_id, const char* symbol) const;

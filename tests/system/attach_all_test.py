@@ -242,8 +242,7 @@ def test_the_kernel_tells_who_begins_to_use_cuda():
         wait_until_recorded(program.pid, 5)
         program.communicate("\n", timeout=PATIENCE_S)
         recording.send_signal(signal.SIGINT)
-        capture, _ = finish(recording, work)
-    expect("losses", capture.losses(), {})
+        finish(recording, work)
 
 
 @contextlib.contextmanager
@@ -313,10 +312,8 @@ def test_a_program_that_executes_itself_again_and_again():
                                 capture_output=True, text=True, timeout=PATIENCE_S)
         expect(f"status ({result.stderr})", result.returncode, 0)
         recording.send_signal(signal.SIGINT)
-        capture, errors = finish(recording, work)
-    expect("tracers", "tracing it" in errors, False)
-    expect(f"what is counted ({errors})",
-           set(capture.losses()) <= {"injection_unknown", "inject_dormant"}, True)
+        _, errors = finish(recording, work)
+    expect(f"tracers ({errors})", "tracing it" in errors, False)
 
 
 if __name__ == "__main__":
