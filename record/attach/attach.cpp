@@ -164,7 +164,11 @@ class Attaching::Impl {
   void NoteReason(const char* why) { ++reasons_[why]; }
   std::vector<std::byte> Area(uint64_t address) const;
   Status Refusal();
-  wire::AttachState ReadState() const;
+  wire::AttachState ReadState();
+  bool IsSameProgram() const {
+    std::byte code{};
+    return memory_.Read(functions_.restorer, &code, sizeof(code));
+  }
   bool WriteState(wire::AttachState state) const;
   bool IsLater(uint64_t ns) const { return MonotonicNs() >= step_since_ns_ + ns; }
   bool Pause();
@@ -390,7 +394,7 @@ Attaching::Impl::Done Attaching::Impl::TryOnThisThread(const ThreadToBorrow& can
   }
   RepeatEndedCall(*seized, before);
   // While the thread stands still it stays so, or the thread ends.
-  if (std::byte code{}; !memory_.Read(functions_.restorer, &code, sizeof(code))) return Gone();
+  if (!IsSameProgram()) return Gone();
   const Unsuitable unsuitable = WhyUnsuitable(*seized, before, code_);
   if (unsuitable.needs_tables) {
     NoteReason(unsuitable.why);
@@ -443,9 +447,10 @@ Attaching::Impl::Done Attaching::Impl::BorrowAThread() {
   return NoThread();
 }
 
-wire::AttachState Attaching::Impl::ReadState() const {
+wire::AttachState Attaching::Impl::ReadState() {
   wire::AttachState state = wire::AttachState::kWithdrawn;
-  memory_.Read(area_ + offsetof(wire::AttachRequest, state), &state, sizeof(state));
+  const uint64_t at = area_ + offsetof(wire::AttachRequest, state);
+  if (!memory_.Read(at, &state, sizeof(state)) && !IsSameProgram()) Gone();
   return state;
 }
 

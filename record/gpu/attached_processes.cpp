@@ -15,9 +15,11 @@ namespace {
 
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kPatienceNs = 1'000 * kMs;
-// Idle processes are checked this often, or less: for a thousandth of the time at most.
+// Idle processes are checked this often, or less: for a hundredth of the time at most, for a
+// thousandth where the kernel reports them.
 constexpr uint64_t kCheckEveryNs = 250 * kMs;
-constexpr uint64_t kCheckShare = 1000;
+constexpr uint64_t kCheckShare = 100;
+constexpr uint64_t kWatchedShare = 1000;
 // But for as long as cuInit may take, after each eighth of the time since it opened its device.
 constexpr uint64_t kInitNs = 8'000 * kMs;
 constexpr uint64_t kInitShare = 8;
@@ -69,9 +71,8 @@ void AttachedProcesses::OnFork(uint32_t parent_pid, uint32_t pid) {
 
 void AttachedProcesses::Await(uint32_t pid, uint32_t parent_pid) {
   known_[pid] = {.may_be_attached_to = false};
-  idle_[pid] = {.parent_pid = parent_pid};
+  idle_[pid] = {.parent_pid = parent_pid, .is_watched = opens_.WatchDeviceOf(pid)};
   Plan(pid, MonotonicNs());
-  opens_.WatchDeviceOf(pid);
 }
 
 void AttachedProcesses::Plan(uint32_t pid, uint64_t due_ns) {
@@ -112,7 +113,8 @@ void AttachedProcesses::CheckIdle() {
       if (use == CudaUse::kOwn) Want(pid);
       continue;
     }
-    uint64_t pause_ns = std::max(kCheckEveryNs, kCheckShare * idle_.size() * (now_ns - check_ns));
+    const uint64_t share = idle.is_watched ? kWatchedShare : kCheckShare;
+    uint64_t pause_ns = std::max(kCheckEveryNs, share * idle_.size() * (now_ns - check_ns));
     const uint64_t initializes_ns = now_ns - idle.opened_ns;
     if (initializes_ns < kInitNs) {
       pause_ns = std::min(pause_ns, std::max(kSoonestNs, initializes_ns / kInitShare));

@@ -76,8 +76,9 @@ class AttachedProcesses : public ProcessListener {
   std::map<uint32_t, Known> known_;  // processes that have the driver
   struct Idle {
     uint32_t parent_pid = 0;  // from which it has the driver
+    bool is_watched = false;  // the kernel tells when it opens a device of CUDA
     bool is_checked = false;
-    uint64_t opened_ns = 0;  // a device of CUDA, last
+    uint64_t opened_ns = 0;  // such a device, last
     uint64_t due_ns = 0;     // to be checked
   };
   std::map<uint32_t, Idle> idle_;  // of them, those that have not initialized CUDA

@@ -26,21 +26,26 @@ ino_t NamespaceOf(const std::string& process, const char* kind) {
 
 }  // namespace
 
-// By identifiers, because it would otherwise open the device itself.
+// By identifiers, because it would otherwise open the device itself. Marks without limit are for
+// those who also get the processes.
 CudaOpens::CudaOpens()
-    : events_(::fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_FID,
-                              O_RDONLY)) {}
+    : events_(::fanotify_init(
+          FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_FID | FAN_UNLIMITED_MARKS,
+          O_RDONLY)) {}
 
-void CudaOpens::WatchDeviceOf(uint32_t pid) {
-  if (!events_ || mount_namespaces_.size() >= kMostNamespaces) return;
+bool CudaOpens::WatchDeviceOf(uint32_t pid) {
+  if (!events_ || mount_namespaces_.size() >= kMostNamespaces) return false;
   const std::string process = Format("{}", LivingThread(pid));
   // In a user namespace of its own anybody can mount a file system that does not answer.
-  if (NamespaceOf(process, "user") != NamespaceOf("self", "user")) return;
-  if (!mount_namespaces_.insert(NamespaceOf(process, "mnt")).second) return;
+  if (NamespaceOf(process, "user") != NamespaceOf("self", "user")) return false;
+  const auto [known, is_new] = mount_namespaces_.try_emplace(NamespaceOf(process, "mnt"), false);
+  auto& [mounts, is_watched] = *known;
+  if (!is_new) return is_watched;
   auto device = OpenInRoot(Format("/proc/{}/root", process), "/dev/nvidia-uvm");
-  if (!device.ok()) return;
-  ::fanotify_mark(events_.get(), FAN_MARK_ADD, FAN_OPEN, AT_FDCWD,
-                  Format("/proc/self/fd/{}", device->get()).c_str());
+  is_watched =
+      device.ok() && ::fanotify_mark(events_.get(), FAN_MARK_ADD, FAN_OPEN, AT_FDCWD,
+                                     Format("/proc/self/fd/{}", device->get()).c_str()) == 0;
+  return is_watched;
 }
 
 std::vector<uint32_t> CudaOpens::Take() {

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <map>
 #include <vector>
 
 #include <sys/types.h>
@@ -20,14 +20,15 @@ class CudaOpens {
   CudaOpens();
 
   // The device as process `pid` sees it is watched from now on. A container may have its own.
-  void WatchDeviceOf(uint32_t pid);
+  // False: it cannot be.
+  bool WatchDeviceOf(uint32_t pid);
   // Those that have opened a device, each at least once. Also of other users, who may open it as
   // often as they like: so nothing wakes the recorder for it.
   std::vector<uint32_t> Take();
 
  private:
   UniqueFd events_;
-  std::set<ino_t> mount_namespaces_;
+  std::map<ino_t, bool> mount_namespaces_;  // whether the device is watched there
 };
 
 }  // namespace xpu
