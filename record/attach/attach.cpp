@@ -187,9 +187,9 @@ class Attaching::Impl {
   TargetCode code_;
   TargetFunctions functions_;
   bool is_gone_ = false;
-  size_t tried_ = 0;     // threads of the list, in the turns before
-  std::string library_;  // its bytes
-  uint64_t entry_ = 0;   // where it is mapped already
+  size_t tried_ = 0;  // threads of the list, in the turns before
+  uint64_t library_bytes_ = 0;
+  uint64_t entry_ = 0;  // where it is mapped already
   uint64_t area_ = 0;
   uint64_t area_bytes_ = 0;
   std::map<std::string, int> reasons_;
@@ -230,7 +230,7 @@ Attaching::Impl::Done Attaching::Impl::FindFunctions() {
   XPU_ASSIGN_OR_RETURN(const std::string build_id, ReadBuildId(target_.library));
   entry_ = code_.FindInLibrary(build_id, wire::kAttachSymbol);
   result_.was_mapped = entry_ != 0;
-  const uint64_t bytes = LibraryAt() + (entry_ != 0 ? 0 : library_.size());
+  const uint64_t bytes = LibraryAt() + (entry_ != 0 ? 0 : library_bytes_);
   area_bytes_ = (bytes + kPageBytes - 1) & ~(kPageBytes - 1);
   return Ok();
 }
@@ -247,8 +247,12 @@ Attaching::Impl::Done Attaching::Impl::Prepare() {
   if (Is32Bit(target_.pid)) {
     return Error{ErrorKind::kUnsupported, "it is a 32-bit program", "build it for 64 bits"};
   }
-  XPU_ASSIGN_OR_RETURN(library_, ReadFile(target_.library));
-  if (library_.size() > kMaxLibraryBytes || LoaderCode().size() > kPageBytes) {
+  struct stat library {};
+  if (::stat(target_.library.c_str(), &library) != 0) {
+    return SystemError(Format("{}: open", target_.library), errno);
+  }
+  library_bytes_ = static_cast<uint64_t>(library.st_size);
+  if (library_bytes_ > kMaxLibraryBytes || LoaderCode().size() > kPageBytes) {
     return Error{ErrorKind::kInvalid, Format("{}: too large", target_.library), {}};
   }
   return Ok();
@@ -264,7 +268,7 @@ std::vector<std::byte> Attaching::Impl::Area(uint64_t address) const {
   area.request.session = target_.session;
   target_.cupti_library.copy(area.request.cupti_library, sizeof(area.request.cupti_library) - 1);
   area.library_at = address + LibraryAt();
-  area.library_bytes = library_.size();
+  area.library_bytes = library_bytes_;
   constexpr long kPauseNs = kMs / 5;
   area.pause.tv_nsec = kPauseNs;
   area.most_pauses = wire::kAttachPatienceNs / kPauseNs;
@@ -474,12 +478,18 @@ Attaching::Impl::Done Attaching::Impl::WaitForThread() {
   return CallFailed("pthread_create");
 }
 
+// Read only now, because many may wait.
 Attaching::Impl::Done Attaching::Impl::CopyLibrary() {
-  const LibraryState there = LibraryState::kThere;
-  if (entry_ == 0 &&
-      (!memory_.Write(area_ + LibraryAt(), library_.data(), library_.size()) ||
-       !memory_.Write(area_ + offsetof(LoaderArea, library_state), &there, sizeof(there)))) {
-    return Gone();
+  if (entry_ == 0) {
+    XPU_ASSIGN_OR_RETURN(const std::string library, ReadFile(target_.library));
+    if (library.size() != library_bytes_) {
+      return Error{ErrorKind::kInvalid, Format("{}: changed meanwhile", target_.library), {}};
+    }
+    const LibraryState there = LibraryState::kThere;
+    if (!memory_.Write(area_ + LibraryAt(), library.data(), library.size()) ||
+        !memory_.Write(area_ + offsetof(LoaderArea, library_state), &there, sizeof(there))) {
+      return Gone();
+    }
   }
   Observe(AttachStage::kLibraryCopied);
   return Ok();
