@@ -123,7 +123,7 @@ class Flusher {
     } while (wait_ns == kForever && self_.flusher_wake.Ticket() == ticket && !Ending());
   }
 
-  // What follows is as at the program's exit, and can be ended as any exit can.
+  // The thread goes on as at the program's exit, and can be ended as any exit can.
   void EndWithProgram() {
     self_.stop.store(true, std::memory_order_release);
     sigset_t ends;

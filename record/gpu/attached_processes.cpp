@@ -104,7 +104,7 @@ void AttachedProcesses::CheckIdle() {
     const auto at = idle_.find(pid);
     if (at == idle_.end() || at->second.due_ns != due_ns) continue;
     Idle& idle = at->second;
-    // What is new since it was checked is its own.
+    // A mapping that is new since the first check is the process's own.
     const bool is_first = !std::exchange(idle.is_checked, true);
     const CudaUse use = CudaUseOf(pid, is_first ? idle.parent_pid : 0);
     const uint64_t check_ns = std::exchange(now_ns, MonotonicNs());
@@ -157,7 +157,7 @@ void AttachedProcesses::Resume() {
 }
 
 void AttachedProcesses::RequestWanted() {
-  // What is there must be out of the process first.
+  // A library that is about to leave must be out of the process first, and one attach at an end.
   std::erase_if(wanted_, [&](uint32_t pid) {
     if (server_.HasAdopted(static_cast<pid_t>(pid)) || under_way_.contains(pid)) return false;
     under_way_[pid] = {.since_ns = MonotonicNs()};

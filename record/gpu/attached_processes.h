@@ -82,8 +82,8 @@ class AttachedProcesses : public ProcessListener {
     uint64_t due_ns = 0;     // to be checked
   };
   std::map<uint32_t, Idle> idle_;  // of them, those that have not initialized CUDA
-  std::multimap<uint64_t, uint32_t>
-      plan_;                   // when to check which; not what is not due then any more
+  // When to check which of them. Entries whose time is not the process's due_ns are out of date.
+  std::multimap<uint64_t, uint32_t> plan_;
   std::set<uint32_t> wanted_;  // of those known, not asked for yet
   struct UnderWay {
     uint64_t since_ns = 0;

@@ -26,8 +26,8 @@ ino_t NamespaceOf(const std::string& process, const char* kind) {
 
 }  // namespace
 
-// By identifiers, because it would otherwise open the device itself. Marks without limit are for
-// those who also get the processes.
+// Events name files by identifiers, because the kernel would otherwise open the device for us.
+// Marks without limit need the same privilege as the processes' numbers.
 CudaOpens::CudaOpens()
     : events_(::fanotify_init(
           FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_FID | FAN_UNLIMITED_MARKS,

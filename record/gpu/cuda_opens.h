@@ -22,8 +22,8 @@ class CudaOpens {
   // The device as process `pid` sees it is watched from now on. A container may have its own.
   // False: it cannot be.
   bool WatchDeviceOf(uint32_t pid);
-  // Those that have opened a device, each at least once. Also of other users, who may open it as
-  // often as they like: so nothing wakes the recorder for it.
+  // The processes that have opened a device, each at least once. Any user may open it as often as
+  // they like: so nothing wakes the recorder for it.
   std::vector<uint32_t> Take();
 
  private:

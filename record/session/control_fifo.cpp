@@ -15,8 +15,8 @@ namespace xpu {
 namespace {
 
 // Opens both ends: opening then does not wait, and there is no end of file when a writer leaves.
-// What another user may have put there is examined before it is opened: opening a device can do
-// something, and the writer of a FIFO can end the recording.
+// A file that another user may have put there is examined before it is opened: opening a device can
+// do something, and the writer of a FIFO can end the recording.
 Result<UniqueFd> OpenFifo(const std::string& path) {
   constexpr char kHint[] = "create one with mkfifo";
   auto found = FindOutputLocation(path, "--control");

@@ -13,9 +13,10 @@ namespace xpu {
 
 using PathId = Id<struct PathTag, uint32_t>;
 
-// Of all trees of a report. Only a capture that was made to need more needs more: recordings have
-// 0.1 paths for each byte of their file, small ones of whole machines 1.2 with all options that add
-// frames. A path takes 17 bytes of a page, which may be fifty times the capture's size.
+// The limits of all trees of a report. Only a capture that was made to need more needs more:
+// recordings have 0.1 paths for each byte of their file, small ones of whole machines 1.2 with all
+// options that add frames. A path takes 17 bytes of a page, which may be fifty times the capture's
+// size.
 struct CallTreeLimit {
   CallTreeLimit() = default;
   explicit CallTreeLimit(uint64_t file_bytes)

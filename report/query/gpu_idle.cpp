@@ -23,8 +23,8 @@ constexpr std::array<std::string_view, 3> kSpinning = {"blas_thread_server", "sc
 constexpr std::array<std::string_view, 3> kPools = {"libgomp", "libiomp5", "libomp"};
 constexpr std::string_view kUndividedFrame = "[not divided]";
 
-// What the idle time of a program needs at most: each sample for each of its GPUs, and what runs
-// around each gap that no thread of its own explains.
+// The samples that the idle time of a program needs at most: each one for each of its GPUs, and
+// those around each gap that no thread of its own explains.
 constexpr uint64_t kGpusOfSample = 16;
 constexpr uint64_t kSamplesOfWork = 4;
 constexpr uint64_t kFewSamples = uint64_t{1} << 16;
