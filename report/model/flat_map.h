@@ -25,6 +25,7 @@ class FlatMap {
   }
   // The same without making a place.
   Value Get(uint64_t key) const { return slots_.empty() ? Value{} : slots_[Find(key)].value; }
+  size_t size() const { return size_; }
 
  private:
   struct Slot {

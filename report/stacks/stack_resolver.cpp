@@ -14,6 +14,9 @@ namespace {
 
 // A hostile file can chain more nodes than any stack has.
 constexpr size_t kMaxNativeFrames = 4096;
+// Answers that are kept of all spaces together, until they are forgotten: a small file can have the
+// same deep stack in thousands of processes.
+constexpr size_t kMostKept = 500'000;
 
 // Addresses of user space have no highest bit, those of the kernel always have it, and no file is
 // that long: it makes place for `exact`.
@@ -99,6 +102,7 @@ void StackResolver::Want(StackId stack, SpaceId space, uint64_t time_ns) {
   if (!stack || !space) return;
   const auto key_of = [&](StackId id) { return uint64_t{id.value} << 32 | space.value; };
   if (wanted_stacks_.Get(key_of(stack))) return;
+  if (wanted_callers_.size() >= kMostKept) wanted_callers_ = {};
   wanted_stacks_[key_of(stack)] = space;
   bool user_seen = false;
   for (size_t depth = 0; stack && depth < kMaxNativeFrames; ++depth) {
@@ -193,12 +197,18 @@ FrameId StackResolver::ResolveKernel(uint64_t address, bool exact) {
 StackResolver::ResolvedAddress StackResolver::ResolveUser(uint64_t address, bool exact,
                                                           SpaceId space, uint64_t time_ns) {
   if (!space) return {unknown_frames_, true};
+  if (user_frame_count_ >= kMostKept) {
+    user_frames_.clear();
+    user_frame_count_ = 0;
+  }
   if (user_frames_.size() < space.value) user_frames_.resize(space.value);
   FlatMap<FramesId>& known = user_frames_[space.value - 1];
   if (const FramesId frames = known.Get(KeyOf(address, exact))) return {frames, true};
   const uint64_t inside = exact || address == 0 ? address : address - 1;
   const ResolvedAddress resolved = NameUser(inside, exact, space, time_ns);
-  if (resolved.at_any_time) known[KeyOf(address, exact)] = resolved.frames;
+  if (!resolved.at_any_time) return resolved;
+  known[KeyOf(address, exact)] = resolved.frames;
+  ++user_frame_count_;
   return resolved;
 }
 

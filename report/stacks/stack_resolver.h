@@ -105,6 +105,7 @@ class StackResolver {
   FlatMap<FramesId> single_;  // lists of one frame, by the frame
   // By address, or file offset, and `exact`.
   std::vector<FlatMap<FramesId>> user_frames_;  // by space - 1; what is the same at any time
+  size_t user_frame_count_ = 0;                 // in all spaces
   std::vector<FlatMap<FramesId>> file_frames_;  // by module - 1
   FlatMap<FrameId> kernel_frames_;
   std::vector<std::optional<std::vector<uint64_t>>> changes_;  // by space - 1
