@@ -2,15 +2,9 @@
 
 #include <algorithm>
 
+#include "format/base/saturated.h"
+
 namespace xpu {
-namespace {
-
-// A program that lies about what it has lost must not turn the sum into a small one.
-void AddTo(uint64_t& sum, uint64_t count) {
-  if (__builtin_add_overflow(sum, count, &sum)) sum = UINT64_MAX;
-}
-
-}  // namespace
 
 void LossLedger::AddDetail(size_t kind, const std::string& detail) {
   constexpr size_t kMaxDetails = 8;
@@ -27,18 +21,19 @@ void LossLedger::Add(LossKind kind, uint64_t count, uint32_t pid, InstanceId ins
                      std::string detail) {
   if (count == 0) return;
   const auto index = static_cast<size_t>(kind);
-  AddTo(totals_[index], count);
+  totals_[index] = AddSaturated(totals_[index], count);
   AddDetail(index, detail);
-  AddTo(new_[Key(kind, pid, instance.value, std::move(detail))], count);
+  PutBack({kind, pid, instance, std::move(detail), count});
 }
 
 void LossLedger::PutBack(const Entry& entry) {
-  AddTo(new_[Key(entry.kind, entry.pid, entry.instance.value, entry.detail)], entry.count);
+  uint64_t& sum = new_[Key(entry.kind, entry.pid, entry.instance.value, entry.detail)];
+  sum = AddSaturated(sum, entry.count);
 }
 
 void LossLedger::AddTotals(const LossLedger& other) {
   for (size_t kind = 0; kind < kKinds; ++kind) {
-    AddTo(totals_[kind], other.totals_[kind]);
+    totals_[kind] = AddSaturated(totals_[kind], other.totals_[kind]);
     for (const std::string& detail : other.details_[kind]) AddDetail(kind, detail);
     more_details_[kind] = more_details_[kind] || other.more_details_[kind];
   }
@@ -57,7 +52,7 @@ std::vector<LossLedger::Entry> LossLedger::TakeNew() {
 uint64_t LossLedger::total() const {
   uint64_t sum = 0;
   for (const LossInfo& info : LossTable()) {
-    if (info.severity != Severity::kNote) AddTo(sum, total(info.kind));
+    if (info.severity != Severity::kNote) sum = AddSaturated(sum, total(info.kind));
   }
   return sum;
 }
@@ -65,7 +60,7 @@ uint64_t LossLedger::total() const {
 uint64_t LossLedger::total_about_stacks() const {
   uint64_t sum = 0;
   for (const LossInfo& info : LossTable()) {
-    if (IsAboutStacks(info.kind)) AddTo(sum, total(info.kind));
+    if (IsAboutStacks(info.kind)) sum = AddSaturated(sum, total(info.kind));
   }
   return sum;
 }

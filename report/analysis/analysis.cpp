@@ -17,6 +17,7 @@ Analysis::Analysis(Model loaded, SymbolOptions options, const CorrelateOptions& 
       graph_nodes(trace_->graph_nodes),
       correlation(trace_->correlation),
       nvtx(trace_->nvtx),
+      sources(trace_->sources),
       lines_if_any(trace_->lines_if_any),
       slices(trace_->slices),
       symbolizer(trace_->symbolizer),

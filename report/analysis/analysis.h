@@ -49,6 +49,7 @@ class Analysis {
   const GraphNodes& graph_nodes;
   const Correlation& correlation;
   const NvtxRanges& nvtx;
+  const SourceParts& sources;
   // Those of StackNames, which become more as they are asked for.
   const bool lines_if_any;
   const SliceCollection& slices;

@@ -4,9 +4,9 @@
 #include <array>
 #include <utility>
 
+#include "format/base/saturated.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
-#include "report/model/saturated.h"
 #include "report/output/text.h"
 
 namespace xpu {

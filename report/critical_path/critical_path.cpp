@@ -4,11 +4,11 @@
 #include <map>
 #include <tuple>
 
+#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/analysis/gpu_names.h"
 #include "report/analysis/sampled_events.h"
 #include "report/model/recorded_time.h"
-#include "report/model/saturated.h"
 #include "report/query/gpu_idle.h"
 #include "report/query/off_cpu_names.h"
 #include "report/query/off_cpu_times.h"

@@ -3,9 +3,9 @@
 #include <map>
 #include <tuple>
 
+#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/critical_path/what_if.h"
-#include "report/model/saturated.h"
 #include "report/query/gpu_idle.h"
 #include "report/query/off_cpu_names.h"
 #include "report/query/off_cpu_sums.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "report/model/saturated.h"
+#include "format/base/saturated.h"
 #include "report/model/sort_runs.h"
 #include "report/query/off_cpu_times.h"
 

@@ -6,9 +6,9 @@
 #include <unordered_map>
 
 #include "format/base/check.h"
+#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/analysis/filter.h"
-#include "report/model/saturated.h"
 #include "report/query/gpu_idle.h"
 #include "report/workload/frame_families.h"
 

@@ -10,8 +10,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "format/base/saturated.h"
 #include "report/import/import_line.h"
-#include "report/model/saturated.h"
 
 namespace xpu {
 namespace {

@@ -15,12 +15,10 @@ constexpr uint64_t kFewBytes = uint64_t{256} << 10;
 
 }  // namespace
 
-std::vector<SourcePart> SourcePartsOf(const Model& model, uint64_t* left_out) {
-  std::vector<SourcePart> parts;
+SourceParts::SourceParts(const Model& model) {
   std::set<std::tuple<std::string_view, uint32_t, uint32_t>> seen;
   uint64_t bytes = 0;
   uint64_t most_bytes = kFewBytes;
-  uint64_t others = 0;
   std::set<StringId> texts;
   for (const SourceText& text : model.events.source_texts) {
     if (texts.insert(text.text).second) most_bytes += kMostUses * model.Bytes(text.text).size();
@@ -30,14 +28,12 @@ std::vector<SourcePart> SourcePartsOf(const Model& model, uint64_t* left_out) {
                           model.Bytes(text.text).substr(0, kLongestPart)};
     if (!seen.emplace(part.path, part.first_line, text.text.value).second) continue;
     if (bytes + part.text.size() > std::min(most_bytes, kMostBytes)) {
-      ++others;
+      ++left_out;
       continue;
     }
     bytes += part.text.size();
     parts.push_back(part);
   }
-  if (left_out != nullptr) *left_out = others;
-  return parts;
 }
 
 }  // namespace xpu

@@ -15,9 +15,13 @@ struct SourcePart {
   std::string_view text;  // whole lines
 };
 
-// Each once, and no more than a recorder stores: a small file may refer to a large text from many
-// places. They point into the model. `left_out` gets the number of the others, which the ledger
-// has: source_text_full.
-std::vector<SourcePart> SourcePartsOf(const Model& model, uint64_t* left_out = nullptr);
+// Each part once, and no more than a recorder stores: a small file may refer to a large text from
+// many places. They point into the model, which must outlive this.
+struct SourceParts {
+  explicit SourceParts(const Model& model);
+
+  std::vector<SourcePart> parts;
+  uint64_t left_out = 0;  // the number of the others; in the ledger: source_text_full
+};
 
 }  // namespace xpu

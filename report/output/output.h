@@ -34,7 +34,7 @@ class Output {
   void Write(const ShownText& text) { WriteBytes(text.text()); }
   void Write(const JsonWriter& json) { WriteBytes(json.view()); }
   void Write(Literal text) { WriteBytes(text); }
-  // Text of ours, or of a binary format.
+  // Text of ours, or parts of a binary format, whose writers escape each text when they take it.
   void WriteBytes(std::string_view bytes);
   Status Close();
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "report/model/saturated.h"
+#include "format/base/saturated.h"
 
 namespace xpu {
 namespace {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "report/model/saturated.h"
+#include "format/base/saturated.h"
 
 namespace xpu {
 namespace {

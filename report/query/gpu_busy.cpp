@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "report/analysis/call_tree.h"
-#include "report/model/saturated.h"
+#include "format/base/saturated.h"
 #include "report/model/sort_runs.h"
 
 namespace xpu {

@@ -6,8 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "format/base/saturated.h"
 #include "report/analysis/call_tree.h"
-#include "report/model/saturated.h"
 
 namespace xpu {
 namespace {

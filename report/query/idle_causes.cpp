@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "format/base/saturated.h"
 #include "format/base/text.h"
-#include "report/model/saturated.h"
 
 namespace xpu {
 namespace {

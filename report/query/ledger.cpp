@@ -7,11 +7,10 @@
 #include <unordered_set>
 
 #include "format/base/counted.h"
+#include "format/base/saturated.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/analysis/call_tree.h"
-#include "report/model/saturated.h"
-#include "report/model/source_parts.h"
 #include "report/output/text.h"
 #include "report/trace/correlation_counts.h"
 
@@ -339,9 +338,7 @@ void Builder::AddFindings() {
   Add(Finding::kLateEvent, counts.late_events);
   Add(Finding::kPythonStackDoubtful, analysis_.stacks.doubtful());
   AddFullCallTree();
-  uint64_t source_parts = 0;
-  SourcePartsOf(analysis_.model, &source_parts);
-  Add(Finding::kSourceTextFull, source_parts);
+  Add(Finding::kSourceTextFull, analysis_.sources.left_out);
   if (counts.kernels_before_launch > 0) {
     AddDetail(Add(Finding::kKernelBeforeLaunch, counts.kernels_before_launch),
               Format("by up to {} ns",

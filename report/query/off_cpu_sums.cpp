@@ -9,8 +9,8 @@
 
 #include <sys/syscall.h>
 
+#include "format/base/saturated.h"
 #include "format/base/text.h"
-#include "report/model/saturated.h"
 #include "report/query/off_cpu_names.h"
 #include "report/query/off_cpu_times.h"
 #include "report/query/running_time.h"

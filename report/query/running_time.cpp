@@ -4,8 +4,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "format/base/saturated.h"
 #include "format/base/text.h"
-#include "report/model/saturated.h"
 #include "report/query/off_cpu_names.h"
 #include "report/query/off_cpu_times.h"
 

@@ -4,7 +4,6 @@
 #include "format/base/open_file.h"
 #include "format/base/source_name.h"
 #include "format/base/split.h"
-#include "report/model/source_parts.h"
 
 namespace xpu {
 namespace {
@@ -13,8 +12,8 @@ constexpr uint64_t kLargestSource = uint64_t{16} << 20;
 
 }  // namespace
 
-SourceLines::SourceLines(const Model& model) {
-  for (const SourcePart& part : SourcePartsOf(model)) {
+SourceLines::SourceLines(const SourceParts& sources) {
+  for (const SourcePart& part : sources.parts) {
     std::map<uint32_t, std::string_view>& lines = stored_[part.path];
     uint32_t number = part.first_line;
     ForEachLine(part.text, [&](std::string_view line) { lines.try_emplace(number++, line); });

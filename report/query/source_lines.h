@@ -10,14 +10,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "report/model/model.h"
+#include "report/model/source_parts.h"
 
 namespace xpu {
 
 class SourceLines {
  public:
-  // `model` must outlive this.
-  explicit SourceLines(const Model& model);
+  // What `sources` refers to must outlive this.
+  explicit SourceLines(const SourceParts& sources);
 
   // Without its line feed, as long as this lives. Empty: it is not known. A file of which the
   // capture has lines is not looked for here, where it may be another one; of those here only

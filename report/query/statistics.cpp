@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/call_tree.h"
@@ -18,7 +19,6 @@
 #include "report/analysis/sampled_events.h"
 #include "report/model/flat_map.h"
 #include "report/model/median.h"
-#include "report/model/saturated.h"
 #include "report/query/readable_paths.h"
 
 namespace xpu {

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-#include "report/model/saturated.h"
+#include "format/base/saturated.h"
 
 namespace xpu {
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "format/base/saturated.h"
 #include "report/model/median.h"
-#include "report/model/saturated.h"
 
 namespace xpu {
 namespace {

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "format/base/saturated.h"
 #include "report/analysis/gpu_names.h"
-#include "report/model/saturated.h"
 
 namespace xpu {
 namespace {

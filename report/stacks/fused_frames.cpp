@@ -75,13 +75,12 @@ Paths CompiledFiles(const Model& model, IsGenerated is_generated) {
 
 }  // namespace
 
-FusedFrames::FusedFrames(const Model& model) {
-  const std::vector<SourcePart> parts = SourcePartsOf(model);
-  FindCalls(parts);
+FusedFrames::FusedFrames(const Model& model, const SourceParts& sources) {
+  FindCalls(sources.parts);
   if (calls_.empty()) return;
   const Paths files =
       CompiledFiles(model, [this](std::string_view path) { return calls_.contains(path); });
-  FindDefinitions(parts, files);
+  FindDefinitions(sources.parts, files);
 }
 
 void FusedFrames::FindCalls(std::span<const SourcePart> parts) {

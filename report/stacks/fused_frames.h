@@ -26,8 +26,8 @@ namespace xpu {
 
 class FusedFrames {
  public:
-  // `model` must outlive this.
-  explicit FusedFrames(const Model& model);
+  // Both must outlive this.
+  FusedFrames(const Model& model, const SourceParts& sources);
 
   bool empty() const { return calls_.empty(); }
   // Below the function that stands at a line of such a file, outermost first: what is fused, then

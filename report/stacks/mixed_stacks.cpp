@@ -153,10 +153,10 @@ MergedStack MergePython(std::span<const FrameId> native, StackEnd end, const Pyt
   return Merge(native, end, python, cut, frames).Run();
 }
 
-MixedStacks::MixedStacks(const Model& model, StackResolver& native, FrameTable& frames,
-                         FramePlaces places, PythonView view)
+MixedStacks::MixedStacks(const Model& model, const SourceParts& sources, StackResolver& native,
+                         FrameTable& frames, FramePlaces places, PythonView view)
     : native_(native),
-      python_(model, frames, places),
+      python_(model, sources, frames, places),
       frames_(frames),
       view_(view),
       no_python_(frames.Intern("[native]")) {}

@@ -58,8 +58,8 @@ EventStack StackOf(const Event& event) {
 class MixedStacks {
  public:
   // All must outlive this.
-  MixedStacks(const Model& model, StackResolver& native, FrameTable& frames, FramePlaces places,
-              PythonView view);
+  MixedStacks(const Model& model, const SourceParts& sources, StackResolver& native,
+              FrameTable& frames, FramePlaces places, PythonView view);
 
   // What of the stack matters here: those with the same are resolved to the same.
   EventStack Shown(EventStack stack) const;

@@ -33,11 +33,12 @@ std::string_view FileOf(std::string_view path) {
 
 }  // namespace
 
-PythonFrames::PythonFrames(const Model& model, FrameTable& frames, FramePlaces places)
+PythonFrames::PythonFrames(const Model& model, const SourceParts& sources, FrameTable& frames,
+                           FramePlaces places)
     : model_(model),
       frames_(frames),
       places_(places),
-      fused_(model),
+      fused_(model, sources),
       unknown_(frames.Intern("[unknown Python function]", FrameOrigin::kPython)),
       cut_(frames.Intern("[python frames cut]", FrameOrigin::kPython)) {
   for (const PythonCode& code : model.events.python_codes) codes_.try_emplace(code.code, &code);

@@ -34,7 +34,8 @@ struct PythonStack {
 class PythonFrames {
  public:
   // All must outlive this.
-  PythonFrames(const Model& model, FrameTable& frames, FramePlaces places);
+  PythonFrames(const Model& model, const SourceParts& sources, FrameTable& frames,
+               FramePlaces places);
 
   PythonStack Resolve(StackId stack);
   // Instead of the functions that a stack which is incomplete lacks.

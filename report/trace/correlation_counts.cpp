@@ -6,8 +6,8 @@
 #include <map>
 #include <span>
 
+#include "format/base/saturated.h"
 #include "format/losses.h"
-#include "report/model/saturated.h"
 
 namespace xpu {
 namespace {

@@ -27,6 +27,7 @@ Trace::Trace(Model loaded, const CorrelateOptions& correlate)
       gpus(model),
       graph_nodes(model.events.graph_nodes.rows()),
       correlation(Correlate(model, clocks, api_names, graph_nodes, correlate)),
-      nvtx(model, correlation) {}
+      nvtx(model, correlation),
+      sources(model) {}
 
 }  // namespace xpu

@@ -12,6 +12,7 @@
 #include "report/model/clock_fit.h"
 #include "report/model/model.h"
 #include "report/model/process_history.h"
+#include "report/model/source_parts.h"
 #include "report/trace/api_names.h"
 #include "report/trace/containers.h"
 #include "report/trace/correlation.h"
@@ -39,6 +40,7 @@ struct Trace {
   const GraphNodes graph_nodes;
   const Correlation correlation;
   const NvtxRanges nvtx;
+  const SourceParts sources;
 };
 
 }  // namespace xpu

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "format/base/path.h"
+#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "format/probe_names.h"
-#include "report/model/saturated.h"
 
 namespace xpu {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "format/base/counted.h"
+#include "format/base/saturated.h"
 #include "format/base/text.h"
-#include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/code_samples.h"
 #include "report/query/disassembly.h"
@@ -56,7 +56,7 @@ class Annotation {
         samples_(samples),
         disassembler_(disassembler),
         output_(output),
-        sources_(analysis.model) {}
+        sources_(analysis.sources) {}
 
   const SourceLines& sources() const { return sources_; }
 

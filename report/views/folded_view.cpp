@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "format/base/counted.h"
+#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/critical_path/critical_path.h"
-#include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/views/no_stacks.h"
 #include "report/views/view.h"

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "report/model/saturated.h"
+#include "format/base/saturated.h"
 #include "report/workload/operator_names.h"
 
 namespace xpu {

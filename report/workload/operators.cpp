@@ -8,9 +8,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "format/base/saturated.h"
 #include "report/analysis/gpu_names.h"
 #include "report/model/flat_map.h"
-#include "report/model/saturated.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_idle.h"
 #include "report/workload/operator_names.h"

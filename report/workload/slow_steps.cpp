@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "format/base/counted.h"
+#include "format/base/saturated.h"
 #include "format/base/text.h"
-#include "report/model/saturated.h"
 #include "report/output/text.h"
 
 namespace xpu {

@@ -9,11 +9,11 @@
 
 #include "format/base/check.h"
 #include "format/base/counted.h"
+#include "format/base/saturated.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/analysis/filter.h"
 #include "report/model/median.h"
-#include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/gpu_busy.h"
 #include "report/workload/recurrence.h"

@@ -9,12 +9,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "format/base/saturated.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "profile.pb.h"
 #include "report/analysis/sampled_events.h"
 #include "report/model/recorded_time.h"
-#include "report/model/saturated.h"
 #include "report/query/off_cpu_names.h"
 #include "report/query/off_cpu_times.h"
 

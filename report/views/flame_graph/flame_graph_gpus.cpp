@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "format/base/counted.h"
+#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/model/recorded_time.h"
-#include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_metrics.h"

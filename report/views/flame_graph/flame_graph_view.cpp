@@ -12,11 +12,11 @@
 
 #include "format/base/check.h"
 #include "format/base/counted.h"
+#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/analysis/sampled_events.h"
 #include "report/critical_path/critical_path.h"
 #include "report/model/recorded_time.h"
-#include "report/model/saturated.h"
 #include "report/model/source_parts.h"
 #include "report/query/ledger.h"
 #include "report/query/time_slices.h"
@@ -166,10 +166,10 @@ void WriteLosses(const Analysis& analysis, PageData& writer) {
 // from; of what compilers write all, for the names of kernels lead to it.
 class PageSources {
  public:
-  PageSources(const Model& model, const UsedFrames& used, const FlameCode* code) {
+  PageSources(const SourceParts& sources, const UsedFrames& used, const FlameCode* code) {
     std::unordered_set<std::string_view> native;
     for (const NamedFrame* frame : used.frames()) native.insert(frame->source);
-    for (const SourcePart& part : SourcePartsOf(model)) {
+    for (const SourcePart& part : sources.parts) {
       const bool is_generated = part.path.find("/torchinductor_") != std::string_view::npos;
       const bool is_code = code != nullptr && code->HasFile(part.path);
       if (is_generated || is_code || used.HasModule(part.path) || native.contains(part.path)) {
@@ -323,7 +323,7 @@ void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
     writer.String(compared->text);
     writer.Raw(",\n");
   }
-  const PageSources sources(analysis.model, used, code);
+  const PageSources sources(analysis.sources, used, code);
   WriteFrames(used, sources, writer);
   std::vector<uint32_t> node_of_path(tree.nodes().size(), kNoNode);
   for (uint32_t i = 0; i < nodes.size(); ++i) node_of_path[nodes[i].path.value - 1] = i;

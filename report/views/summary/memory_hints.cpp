@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "format/base/saturated.h"
 #include "format/base/source_name.h"
 #include "format/base/text.h"
 #include "format/python_lines.h"
 #include "report/analysis/call_paths.h"
-#include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/allocator_memory.h"
 #include "report/stacks/python_frames.h"

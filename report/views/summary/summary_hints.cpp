@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "format/base/quote.h"
+#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/analysis/call_tree.h"
 #include "report/analysis/gpu_names.h"
 #include "report/analysis/overheads.h"
 #include "report/model/recorded_time.h"
-#include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/code_samples.h"
 #include "report/query/kernel_parts.h"

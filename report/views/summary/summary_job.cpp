@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "format/base/counted.h"
+#include "format/base/saturated.h"
 #include "format/base/text.h"
-#include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/ranks/collectives.h"
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
-#include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/gpu_idle.h"
 #include "report/query/off_cpu_sums.h"

@@ -13,12 +13,12 @@
 #include <sys/wait.h>
 
 #include "format/base/counted.h"
+#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/sampled_events.h"
 #include "report/model/labels.h"
 #include "report/model/recorded_time.h"
-#include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/gpu_phases.h"
 #include "report/query/ledger.h"

@@ -8,10 +8,10 @@
 
 #include "format/base/counted.h"
 #include "format/base/quote.h"
+#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
 #include "report/model/recorded_time.h"
-#include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/allocator_memory.h"
 #include "report/query/gpu_busy.h"

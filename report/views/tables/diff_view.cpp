@@ -3,9 +3,9 @@
 #include <map>
 #include <utility>
 
+#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/model/recorded_time.h"
-#include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_metrics.h"

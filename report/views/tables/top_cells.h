@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/analysis/call_tree.h"
-#include "report/model/saturated.h"
 #include "report/query/statistics.h"
 #include "report/stacks/frames.h"
 #include "report/views/tables/table.h"

@@ -6,9 +6,9 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "format/base/saturated.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/sampled_events.h"
-#include "report/model/saturated.h"
 #include "report/output/text.h"
 #include "report/query/merge.h"
 #include "report/query/statistics.h"

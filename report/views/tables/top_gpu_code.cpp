@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "format/base/saturated.h"
 #include "format/base/text.h"
-#include "report/model/saturated.h"
 #include "report/query/code_samples.h"
 #include "report/query/kernel_parts.h"
 #include "report/views/tables/top_cells.h"

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/model/saturated.h"
+#include "format/base/saturated.h"
 #include "report/views/tables/top_cells.h"
 #include "report/views/tables/top_rows.h"
 #include "report/workload/modules.h"

@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/analysis/sampled_events.h"
-#include "report/model/saturated.h"
 #include "report/query/gpu_idle.h"
 #include "report/query/gpu_waits.h"
 #include "report/query/merge.h"

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/model/recorded_time.h"
-#include "report/model/saturated.h"
 #include "report/query/statistics.h"
 #include "report/views/tables/top_cells.h"
 #include "report/views/tables/top_rows.h"

@@ -8,13 +8,13 @@
 #include <tuple>
 #include <utility>
 
+#include "format/base/saturated.h"
 #include "format/base/source_name.h"
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/call_tree.h"
 #include "report/model/flat_map.h"
 #include "report/model/recorded_time.h"
-#include "report/model/saturated.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_idle.h"
 #include "report/query/readable_paths.h"
@@ -105,7 +105,8 @@ class Gaps {
         paths_(source.analysis, {}),
         idle_paths_(source.analysis, paths_),
         readable_(source.analysis, paths_.tree()),
-        lines_(source.analysis.model, source.analysis.frames, {.lines = true}),
+        lines_(source.analysis.model, source.analysis.sources, source.analysis.frames,
+               {.lines = true}),
         start_ns_(StartOf(source.analysis.model)),
         parts_(source.analysis, paths_) {
     paths_.NameAhead({.samples = true, .others_samples = true, .launches = true});

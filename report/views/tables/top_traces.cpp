@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
 #include "report/model/recorded_time.h"
-#include "report/model/saturated.h"
 #include "report/query/allocator_memory.h"
 #include "report/query/gpu_memory.h"
 #include "report/query/readable_paths.h"

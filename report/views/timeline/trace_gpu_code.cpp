@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "format/base/saturated.h"
 #include "format/base/text.h"
-#include "report/model/saturated.h"
 #include "report/query/kernel_parts.h"
 
 namespace xpu {

@@ -87,7 +87,8 @@ TraceCallers::TraceCallers(Analysis& analysis, TraceSink& sink)
       sink_(sink),
       native_(analysis.model, analysis.processes, analysis.api_names, analysis.symbolizer,
               analysis.frames, kWithLines),
-      stacks_(analysis.model, native_, analysis.frames, kWithLines, PythonView::kMerge) {}
+      stacks_(analysis.model, analysis.sources, native_, analysis.frames, kWithLines,
+              PythonView::kMerge) {}
 
 const TraceCallers::Callers& TraceCallers::Of(const Launch& launch) {
   if (!launch.stack && !launch.python_stack) return other_ = {};

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "report/model/saturated.h"
+#include "format/base/saturated.h"
 
 namespace xpu {
 

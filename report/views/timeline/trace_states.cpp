@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "format/base/saturated.h"
 #include "format/base/text.h"
-#include "report/model/saturated.h"
 #include "report/query/off_cpu_names.h"
 #include "report/query/off_cpu_times.h"
 

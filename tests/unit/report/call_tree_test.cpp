@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "report/model/saturated.h"
+#include "format/base/saturated.h"
 
 namespace xpu {
 namespace {

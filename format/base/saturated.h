@@ -1,5 +1,5 @@
-// Sums and products that saturate: a damaged capture must not turn the largest sum into a small
-// one.
+// Sums and products that saturate: neither a damaged capture nor a program that lies about what it
+// has lost turns the largest sum into a small one.
 #pragma once
 
 #include <cstdint>
