@@ -49,12 +49,17 @@ void UnitePauses(std::vector<Pause>& pauses);
 std::vector<Pause> FindPauses(const Model& model);
 // When no recording ran, of several that were made one after the other. In order.
 std::vector<Pause> BetweenRecordings(const Model& model);
+// The first one that ends after `time_ns`.
+inline std::vector<Pause>::const_iterator FirstPauseAfter(const std::vector<Pause>& pauses,
+                                                          uint64_t time_ns) {
+  return std::upper_bound(pauses.begin(), pauses.end(), time_ns,
+                          [](uint64_t time, const Pause& one) { return time < one.end_ns; });
+}
 // Calls visit(start_ns, end_ns) for the part of each pause that lies between two times.
 template <typename Visit>
 void ForEachPause(const std::vector<Pause>& pauses, uint64_t start_ns, uint64_t end_ns,
                   Visit visit) {
-  auto pause = std::upper_bound(pauses.begin(), pauses.end(), start_ns,
-                                [](uint64_t time, const Pause& one) { return time < one.end_ns; });
+  auto pause = FirstPauseAfter(pauses, start_ns);
   for (; pause != pauses.end() && pause->start_ns < end_ns; ++pause) {
     const uint64_t from_ns = std::max(pause->start_ns, start_ns);
     visit(from_ns, std::max(from_ns, std::min(pause->end_ns, end_ns)));

@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
-#include "report/analysis/call_tree.h"
 #include "format/base/saturated.h"
+#include "report/analysis/call_tree.h"
 #include "report/model/sort_runs.h"
 
 namespace xpu {
@@ -39,19 +39,18 @@ bool SetRange(const Analysis& analysis, GpuBusy& gpu) {
 
 // A GPU that has no work from one recording to the next was not idle: it is between its last work
 // in the one and its first in the other, as before and after those of a single recording.
-void SetUncounted(const Selection::SharedPauses& pauses, const std::vector<Pause>& between,
-                  GpuBusy& gpu) {
-  gpu.uncounted = pauses;
+void SetUncounted(UncountedTimes& uncounted, const std::vector<Pause>& between, GpuBusy& gpu) {
+  gpu.uncounted = uncounted.Of(gpu.gpu);
   if (!between.empty()) {
-    std::vector<Pause> more = *pauses;
+    std::vector<Pause> own = gpu.uncounted->own();
     ForEachGap(gpu, [&](uint64_t start_ns, uint64_t end_ns, size_t) {
-      if (PausedNs(between, start_ns, end_ns) > 0) more.push_back({start_ns, end_ns, {}});
+      if (PausedNs(between, start_ns, end_ns) > 0) own.push_back({start_ns, end_ns, {}});
     });
-    UnitePauses(more);
-    gpu.uncounted = std::make_shared<const std::vector<Pause>>(std::move(more));
+    UnitePauses(own);
+    gpu.uncounted = std::make_shared<const Uncounted>(uncounted.of_all(), std::move(own));
   }
   ForEachGap(gpu, [&](uint64_t start_ns, uint64_t end_ns, size_t) {
-    gpu.paused_ns += PausedNs(*gpu.uncounted, start_ns, end_ns);
+    gpu.paused_ns += gpu.uncounted->Ns(start_ns, end_ns);
   });
 }
 
@@ -99,7 +98,7 @@ std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis) {
     Unite(gpu.spans);
     if (!SetRange(analysis, gpu)) continue;
     for (const BusySpan& span : gpu.spans) gpu.busy_ns += span.end_ns - span.start_ns;
-    SetUncounted(uncounted.Of(number), between, gpu);
+    SetUncounted(uncounted, between, gpu);
     Unite(gpu.others);
     if (!gpu.others.empty()) {
       gpu.others_ns = gpu.active_ns() - gpu.busy_ns;
@@ -118,25 +117,55 @@ std::vector<Pause> UncountedTime(const Analysis& analysis) {
   return all;
 }
 
+Uncounted::Uncounted(Selection::SharedPauses of_all, std::vector<Pause> own)
+    : of_all_(std::move(of_all)), own_(std::move(own)) {
+  uint64_t before_ns = 0;
+  uint64_t until_ns = 0;
+  for (Pause& pause : own_) {
+    before_ns += PausedNs(*of_all_, until_ns, pause.start_ns);
+    pause.before_ns = before_ns;
+    before_ns += pause.end_ns - pause.start_ns;
+    until_ns = pause.end_ns;
+  }
+}
+
+uint64_t Uncounted::Until(uint64_t ns) const {
+  const auto later =
+      std::upper_bound(own_.begin(), own_.end(), ns,
+                       [](uint64_t at, const Pause& one) { return at < one.start_ns; });
+  if (later == own_.begin()) return PausedNs(*of_all_, 0, ns);
+  const Pause& last = *std::prev(later);
+  return last.before_ns + std::min(ns, last.end_ns) - last.start_ns +
+         PausedNs(*of_all_, last.end_ns, ns);
+}
+
+Pause Uncounted::NextAt(uint64_t time_ns) const {
+  Pause next{UINT64_MAX, UINT64_MAX, {}};
+  for (const std::vector<Pause>* pauses : {&own_, &*of_all_}) {
+    const auto found = FirstPauseAfter(*pauses, time_ns);
+    if (found != pauses->end() && found->start_ns < next.start_ns) next = *found;
+  }
+  return next;
+}
+
 UncountedTimes::UncountedTimes(const Analysis& analysis)
     : shown_(analysis.shown),
-      all_(std::make_shared<const std::vector<Pause>>(UncountedTime(analysis))) {}
+      of_all_(std::make_shared<const std::vector<Pause>>(UncountedTime(analysis))) {}
 
-const Selection::SharedPauses& UncountedTimes::Of(uint32_t gpu) {
-  const auto own = shown_.outside_of_gpu.find(gpu);
-  if (own == shown_.outside_of_gpu.end()) return all_;
-  const auto [known, is_new] = by_outside_.try_emplace(own->second);
-  if (is_new) {
-    std::vector<Pause> all = *all_;
-    all.insert(all.end(), own->second->begin(), own->second->end());
-    UnitePauses(all);
-    known->second = std::make_shared<const std::vector<Pause>>(std::move(all));
+const std::shared_ptr<const Uncounted>& UncountedTimes::Of(uint32_t gpu) {
+  const auto outside = shown_.outside_of_gpu.find(gpu);
+  const bool has_own = outside != shown_.outside_of_gpu.end();
+  std::shared_ptr<const Uncounted>& known =
+      by_outside_[has_own ? outside->second : Selection::SharedPauses()];
+  if (!known) {
+    known = std::make_shared<const Uncounted>(of_all_,
+                                              has_own ? *outside->second : std::vector<Pause>());
   }
-  return known->second;
+  return known;
 }
 
 uint64_t CountedNs(const GpuBusy& gpu, uint64_t start_ns, uint64_t end_ns) {
-  return end_ns - start_ns - PausedNs(*gpu.uncounted, start_ns, end_ns);
+  return end_ns - start_ns - gpu.uncounted->Ns(start_ns, end_ns);
 }
 
 std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu) {
@@ -145,7 +174,7 @@ std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu) {
   const auto add = [&](IdleGap gap) {
     if (gap.end_ns <= gap.start_ns) return;
     gap.gpu = gpu.gpu;
-    gap.ns = gap.end_ns - gap.start_ns - PausedNs(*gpu.uncounted, gap.start_ns, gap.end_ns);
+    gap.ns = CountedNs(gpu, gap.start_ns, gap.end_ns);
     if (gap.ns > 0) gaps.push_back(gap);
   };
   auto other = gpu.others.begin();

@@ -11,6 +11,29 @@
 
 namespace xpu {
 
+// The time that does not count for a GPU: that of all GPUs and its own, which overlap. They are not
+// united, for a capture may have as many lists of the one as the other has pauses.
+class Uncounted {
+ public:
+  // Both in order.
+  Uncounted(Selection::SharedPauses of_all, std::vector<Pause> own);
+
+  // How much of that time does not count.
+  uint64_t Ns(uint64_t start_ns, uint64_t end_ns) const {
+    return end_ns <= start_ns ? 0 : Until(end_ns) - Until(start_ns);
+  }
+  // The first of its pauses that ends after `time_ns`; it may overlap the next one. At UINT64_MAX
+  // if there is none.
+  Pause NextAt(uint64_t time_ns) const;
+  const std::vector<Pause>& own() const { return own_; }
+
+ private:
+  uint64_t Until(uint64_t ns) const;
+
+  Selection::SharedPauses of_all_;
+  std::vector<Pause> own_;  // Pause::before_ns: all uncounted time that is earlier
+};
+
 struct BusySpan {
   uint64_t start_ns = 0;  // CLOCK_MONOTONIC
   uint64_t end_ns = 0;
@@ -32,7 +55,7 @@ struct GpuBusy {
 
   std::vector<BusySpan> others;  // likewise: work that a filter leaves out
   // UncountedTimes, from one recording to the next without a gap.
-  std::shared_ptr<const std::vector<Pause>> uncounted;
+  std::shared_ptr<const Uncounted> uncounted;
   uint64_t paused_ns = 0;  // of the time between spans, by `uncounted`
   uint64_t others_ns = 0;  // of the rest of it, in which only `others` ran
 
@@ -65,16 +88,18 @@ std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis);
 // recordings, and what lies between the ranges that a filter wants. In order.
 std::vector<Pause> UncountedTime(const Analysis& analysis);
 // The uncounted time of each GPU, which includes what lies outside the steps that are wanted. GPUs
-// for which that is the same share a list: a capture may have as many GPUs as steps.
+// for which that is the same share it: a capture may have as many GPUs as steps.
 class UncountedTimes {
  public:
   explicit UncountedTimes(const Analysis& analysis);
-  const Selection::SharedPauses& Of(uint32_t gpu);
+  const std::shared_ptr<const Uncounted>& Of(uint32_t gpu);
+  const Selection::SharedPauses& of_all() const { return of_all_; }
 
  private:
   const Selection& shown_;
-  const Selection::SharedPauses all_;
-  std::map<Selection::SharedPauses, Selection::SharedPauses> by_outside_;
+  const Selection::SharedPauses of_all_;
+  // By the list of what is outside the steps; of no list for GPUs without one.
+  std::map<Selection::SharedPauses, std::shared_ptr<const Uncounted>> by_outside_;
 };
 
 // How much of that time counts.

@@ -8,8 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "format/base/saturated.h"
 #include "format/base/text.h"
-#include "report/model/saturated.h"
 #include "report/model/sort_runs.h"
 #include "report/query/gpu_waits.h"
 
@@ -256,16 +256,15 @@ const std::vector<IdlePart>& IdleParts::Of(const IdleGap& gap) {
   }
   const Owner owner = OwnerOf(analysis_, gap);
   uint64_t start_ns = gap.start_ns;
-  const std::vector<Pause>& uncounted = *uncounted_.Of(gap.gpu);
-  auto pause = std::upper_bound(uncounted.begin(), uncounted.end(), start_ns,
-                                [](uint64_t time, const Pause& one) { return time < one.end_ns; });
-  for (; pause != uncounted.end() && pause->start_ns < gap.end_ns && !samples_.IsExhausted();
-       ++pause) {
-    if (pause->start_ns > start_ns) AddThread(owner, {start_ns, pause->start_ns}, otherwise);
-    start_ns = std::min(std::max(start_ns, pause->end_ns), gap.end_ns);
+  const Uncounted& uncounted = *uncounted_.Of(gap.gpu);
+  while (start_ns < gap.end_ns && !samples_.IsExhausted()) {
+    const Pause pause = uncounted.NextAt(start_ns);
+    if (pause.start_ns >= gap.end_ns) break;
+    if (pause.start_ns > start_ns) AddThread(owner, {start_ns, pause.start_ns}, otherwise);
+    start_ns = std::min(pause.end_ns, gap.end_ns);
   }
   if (samples_.IsExhausted()) {
-    const uint64_t ns = gap.end_ns - start_ns - PausedNs(uncounted, start_ns, gap.end_ns);
+    const uint64_t ns = gap.end_ns - start_ns - uncounted.Ns(start_ns, gap.end_ns);
     if (ns > 0) parts_.push_back({.gpu = gap.gpu, .cause = IdlePart::Cause::kUndivided, .ns = ns});
     return parts_;
   }

@@ -29,9 +29,7 @@ class Windows {
 
   bool Has(uint64_t time_ns) const { return Overlap(time_ns, time_ns + 1); }
   bool Overlap(uint64_t begin_ns, uint64_t end_ns) const {
-    const auto after =
-        std::upper_bound(all_.begin(), all_.end(), begin_ns,
-                         [](uint64_t ns, const Pause& window) { return ns < window.end_ns; });
+    const auto after = FirstPauseAfter(all_, begin_ns);
     return after != all_.end() && after->start_ns < std::max(end_ns, begin_ns + 1);
   }
   std::vector<Pause> Outside() const {

@@ -37,6 +37,7 @@ VIEWS = {
     "flamegraph_nvtx": ["--flamegraph", "--by", "thread", "--nvtx-frames"],
     "slow_steps": ["--slow-steps", "--top"],
     "step_range": ["--step-range", "1-", "--top"],
+    "step_nvtx": ["--step", "nvtx:step", "--step-range", "0-", "--top"],
     "nvtx_filter": ["--nvtx", "step|range", "--top"],
     "perfetto": ["--perfetto"],
     "chrome_trace": ["--chrome-trace"],
@@ -52,7 +53,12 @@ VIEWS = {
     "annotate": ["--annotate", "."],
 }
 CI_VIEWS = "summary,top,slow_steps,flamegraph"
+# Each GPU has steps of another process; each process has deep stacks of its own, in two captures.
+COMBINED = {"devices,processes,pauses": "summary,step_nvtx", "processes,depth": "diff_path"}
 PAGE_BYTES = 4 << 20
+# Memory for each MiB of decompressed blocks, and for the program and what any capture may have.
+MIB_MEGABYTES = 300
+FREE_MEGABYTES = 64
 
 
 def run_view(arguments, capture, options, directory):
@@ -96,9 +102,13 @@ def main():
     options.report = options.report or str(xpu_testing.find("report/xpu-report"))
     writer = str(pathlib.Path(os.environ["XPU_BUILD_DIR"]) / "tests/fuzz/write_costs")
     things = subprocess.run([writer], capture_output=True, text=True, check=True).stdout.split()
-    wanted = [options.things] if options.things else things
+    wanted = [(thing, options.rows, options.views) for thing in things]
+    wanted += [(thing, options.rows // 4, views) for thing, views in COMBINED.items()]
     if options.pairs:
-        wanted = things + [",".join(pair) for pair in itertools.combinations(things, 2)]
+        wanted += [(",".join(pair), options.rows, options.views)
+                   for pair in itertools.combinations(things, 2)]
+    if options.things:
+        wanted = [(options.things, options.rows, options.views)]
     tables = subprocess.run([options.report, "--list-tables"], capture_output=True, text=True,
                             check=True).stdout.splitlines()
     VIEWS["tables"][1] = ",".join(line.split()[0] for line in tables if "--what-if" not in line)
@@ -106,17 +116,21 @@ def main():
     with tempfile.TemporaryDirectory() as place:
         directory = pathlib.Path(place)
         capture = directory / "capture.xpu"
-        for thing in wanted:
-            raw = int(subprocess.run([writer, thing, str(options.rows), str(capture)],
+        for thing, rows, views in wanted:
+            raw = int(subprocess.run([writer, thing, str(rows), str(capture)],
                                      capture_output=True, check=True).stdout)
-            for view in list(VIEWS) if options.views == "ALL" else options.views.split(","):
+            for view in list(VIEWS) if views == "ALL" else views.split(","):
                 seconds, megabytes, written, wrong = run_view(VIEWS[view], capture, options,
                                                               directory)
                 if not wrong and view.startswith("flamegraph") and written > 50 * raw + PAGE_BYTES:
                     wrong = f"a page of {written} bytes, of {raw}"
+                captures = 1 + VIEWS[view].count("CAPTURE")
+                most = FREE_MEGABYTES + MIB_MEGABYTES * captures * raw / 2**20
+                if not wrong and options.megabytes and megabytes > most:
+                    wrong = f"more than {most:.0f} MB"
                 failures += wrong is not None
                 if wrong or options.table:
-                    print(f"{thing:24} {options.rows:7} {raw:9} {view:16} {seconds:7.2f} s "
+                    print(f"{thing:24} {rows:7} {raw:9} {view:16} {seconds:7.2f} s "
                           f"{megabytes:6.0f} MB {written:10} {wrong or ''}", flush=True)
     return 1 if failures else 0
 

@@ -1,7 +1,7 @@
-// write_costs THING[,THING] N FILE: a capture with N of each countable thing that is named, and one
-// of all others. Each number comes twice, far apart, so that what it counts lasts long; prints the
-// bytes of its blocks, decompressed. Without arguments: lists the things. costs_test.py reads such
-// captures in every view.
+// write_costs THING[,THING[,THING]] N FILE: a capture with N of each countable thing that is named,
+// and one of all others. Each number comes twice, far apart, so that what it counts lasts long;
+// prints the bytes of its blocks, decompressed. Without arguments: lists the things. costs_test.py
+// reads such captures in every view.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -47,6 +47,8 @@ constexpr std::array kThings = {XPU_THINGS(XPU_THING)};
 
 constexpr uint64_t kStartNs = 1'000'000'000;
 constexpr uint64_t kRowNs = 10'000;
+// Each thing comes in another order, so that pairs are met in none of both.
+constexpr std::array<uint64_t, 3> kSteps = {1, 7919, 104'729};
 
 class RowWriter {
  public:
@@ -155,7 +157,7 @@ class RowWriter {
                        .name = Text("cudaLaunchKernel_v7000")});
     if (row_.pauses == 0) return;
     for (const bool is_on : {false, true}) {
-      Write(RecordingSwitch{.time_ns = at_ns_ + (is_on ? 10u : 0u),
+      Write(RecordingSwitch{.time_ns = at_ns_ + (is_on ? 960u : 950u),
                             .is_on = is_on,
                             .cause = Name("cause", row_.pauses)});
     }
@@ -431,7 +433,7 @@ bool WriteCapture(std::string_view names, uint32_t rows, const std::string& path
     names.remove_prefix(std::min(names.size(), name.size() + 1));
     const auto* const thing = std::find_if(kThings.begin(), kThings.end(),
                                            [&](const Thing& one) { return one.name == name; });
-    if (thing == kThings.end()) return false;
+    if (thing == kThings.end() || counted.size() == kSteps.size()) return false;
     counted.push_back(thing->number);
   }
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
@@ -441,9 +443,8 @@ bool WriteCapture(std::string_view names, uint32_t rows, const std::string& path
   row_writer.Begin();
   for (uint32_t i = 0; i < 2 * rows; ++i) {
     Row row;
-    // The second thing comes in another order, so that pairs are met in none of both.
     for (size_t k = 0; k < counted.size(); ++k) {
-      row.*counted[k] = k == 0 ? i % rows : static_cast<uint32_t>(uint64_t{i} * 7919 % rows);
+      row.*counted[k] = static_cast<uint32_t>(i * kSteps[k] % rows);
     }
     row_writer.WriteRow(i, row);
   }
@@ -463,7 +464,7 @@ int main(int argc, char** argv) {
   }
   const auto rows = argc == 4 ? static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10)) : 0;
   if (rows == 0 || !xpu::WriteCapture(argv[1], rows, argv[3])) {
-    std::fprintf(stderr, "usage: write_costs THING[,THING] N FILE\n");
+    std::fprintf(stderr, "usage: write_costs THING[,THING[,THING]] N FILE\n");
     return 2;
   }
   std::printf("%zu\n", xpu::RawBytes(argv[3]));

@@ -1,7 +1,10 @@
 #include "report/query/gpu_busy.h"
 
+#include <algorithm>
 #include <memory>
+#include <random>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -95,6 +98,43 @@ TEST_F(GpuBusyTest, CopiesSetsAndReplaysAreWorkAndWaitsAreNot) {
 TEST_F(GpuBusyTest, WhatHasNoTimeIsNotBusy) {
   Run(1, 0, 7, 0, 0);
   EXPECT_TRUE(Busy().empty());
+}
+
+std::vector<Pause> RandomPauses(std::mt19937& random, size_t count) {
+  std::vector<Pause> pauses;
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t start_ns = random() % 300;
+    pauses.push_back({start_ns, start_ns + random() % 20, {}});
+  }
+  UnitePauses(pauses);
+  return pauses;
+}
+
+// As if both lists had been united, which would take the room of all pauses for each GPU.
+TEST(Uncounted, TimeOfBothListsCountsOnce) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 200; ++round) {
+    const std::vector<Pause> of_all = RandomPauses(random, random() % 12);
+    const std::vector<Pause> own = RandomPauses(random, random() % 12);
+    const Uncounted uncounted(std::make_shared<const std::vector<Pause>>(of_all), own);
+    std::vector<Pause> united = of_all;
+    united.insert(united.end(), own.begin(), own.end());
+    UnitePauses(united);
+    for (uint64_t start_ns = 0; start_ns < 330; start_ns += 7) {
+      for (uint64_t end_ns = start_ns; end_ns < 330; end_ns += 5) {
+        const uint64_t paused_ns = PausedNs(united, start_ns, end_ns);
+        ASSERT_EQ(uncounted.Ns(start_ns, end_ns), paused_ns) << start_ns << " " << end_ns;
+        uint64_t found_ns = 0;
+        for (uint64_t at_ns = start_ns; at_ns < end_ns;) {
+          const Pause pause = uncounted.NextAt(at_ns);
+          if (pause.start_ns >= end_ns) break;
+          found_ns += std::min(pause.end_ns, end_ns) - std::max(pause.start_ns, at_ns);
+          at_ns = pause.end_ns;
+        }
+        ASSERT_EQ(found_ns, paused_ns) << start_ns << " " << end_ns;
+      }
+    }
+  }
 }
 
 }  // namespace
