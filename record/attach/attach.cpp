@@ -587,13 +587,4 @@ AttachTarget Choose(AttachTarget target, pid_t pid) {
   return target;
 }
 
-Result<Attached> Attach(const AttachTarget& target, const AttachObserver& observe) {
-  Attaching attaching(target, observe);
-  while (true) {
-    if (auto done = attaching.Continue()) return *std::move(done);
-    const uint64_t now_ns = MonotonicNs();
-    Sleep(attaching.due_ns() - std::min(now_ns, attaching.due_ns()));
-  }
-}
-
 }  // namespace xpu

@@ -24,7 +24,7 @@ namespace xpu {
 struct AttachTarget {
   pid_t pid = 0;
   // Its pidfd, of when it was chosen (Choose): the number may become another process's until it is
-  // its turn. None: Attach opens it.
+  // its turn. None: the attach opens it.
   std::shared_ptr<const UniqueFd> process = {};
   std::string library;  // the file of the injected library
   uint64_t session = 0;
@@ -62,8 +62,5 @@ class Attaching {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// Takes all turns, and blocks meanwhile.
-Result<Attached> Attach(const AttachTarget& target, const AttachObserver& observe = {});
 
 }  // namespace xpu

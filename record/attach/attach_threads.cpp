@@ -1,14 +1,14 @@
 #include "record/attach/attach_threads.h"
 
-#include <algorithm>
 #include <chrono>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <fcntl.h>
 #include <linux/nsfs.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 
 #include "format/base/check.h"
 #include "format/base/file.h"
@@ -21,24 +21,18 @@
 namespace xpu {
 namespace {
 
-ino_t InodeOf(const UniqueFd& file) {
-  struct stat info {};
-  return ::fstat(file.get(), &info) == 0 ? info.st_ino : 0;
-}
-
 // Inside a user namespace one user has many numbers: there, the user who made the namespace, or the
 // outermost of several.
 uint32_t UserOf(pid_t pid) {
-  const UniqueFd own(::open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC));
   UniqueFd inner(
       ::open(Format("/proc/{}/ns/user", LivingThread(pid)).c_str(), O_RDONLY | O_CLOEXEC));
-  uid_t owner = 0;
-  bool has_owner = false;
-  while (inner && InodeOf(inner) != InodeOf(own)) {
-    has_owner = ::ioctl(inner.get(), NS_GET_OWNER_UID, &owner) == 0;
+  std::optional<uint32_t> owner;
+  while (inner && !IsOwnUserNamespace(Format("/proc/self/fd/{}", inner.get()))) {
+    uid_t of_namespace = 0;
+    if (::ioctl(inner.get(), NS_GET_OWNER_UID, &of_namespace) == 0) owner = of_namespace;
     inner = UniqueFd(::ioctl(inner.get(), NS_GET_PARENT));
   }
-  if (has_owner) return owner;
+  if (owner) return *owner;
   auto status = ReadFile(Format("/proc/{}/status", pid));
   const std::string_view users = status.ok() ? StatusField(*status, "Uid") : "";
   return ParseNumber<uint32_t>(users.substr(0, users.find('\t'))).value_or(0);
@@ -65,15 +59,15 @@ void AttachThreads::Join() {
 
 void AttachThreads::End() {
   Join();
-  for (auto& [number, user] : users_) {
-    for (auto& [name, cgroup] : user.cgroups) {
-      for (auto& [due_ns, job] : std::exchange(cgroup.waiting, {})) {
-        Error error{ErrorKind::kBusy, "it waited for its turn", "try again"};
-        if (job.attaching) error = job.attaching->GiveUp();
-        error.message = "the recording ended before: " + error.message;
-        Finish(job.target.pid, std::move(error));
-      }
-    }
+  uint64_t next_ns = 0;
+  while (auto turn = attaches_.Begin(UINT64_MAX, &next_ns)) {
+    AttachJob& job = turn->job;
+    Error error{ErrorKind::kBusy, "it waited for its turn", "try again"};
+    if (job.attaching) error = job.attaching->GiveUp();
+    error.message = "the recording ended before: " + error.message;
+    Finish(job.target.pid, std::move(error));
+    job.attaching.reset();
+    attaches_.End(*std::move(turn));
   }
 }
 
@@ -81,7 +75,7 @@ void AttachThreads::Request(AttachTarget target) {
   const uint32_t user = UserOf(target.pid);
   const std::string cgroup = CgroupOf(target.pid);
   const std::lock_guard lock(mutex_);
-  if (++new_jobs_ > idle_ && threads_.size() < kMost) {
+  if (++new_jobs_ > idle_ && threads_.size() < AttachTurns::kMost) {
     // Not one of low priority: a thread of the program stands still while it works.
     std::thread started = StartWithoutSignals([this] { Run(); });
     if (started.joinable()) threads_.push_back(std::move(started));
@@ -90,7 +84,7 @@ void AttachThreads::Request(AttachTarget target) {
     return Finish(target.pid, Error{ErrorKind::kSystem, "no thread could be started",
                                     "raise the limit of threads (ulimit -u)"});
   }
-  users_[user].cgroups[cgroup].waiting.emplace(0, Job{std::move(target), nullptr});
+  attaches_.Add(user, cgroup, {std::move(target), nullptr});
   has_work_.notify_one();
 }
 
@@ -110,48 +104,17 @@ void AttachThreads::Finish(pid_t pid, Result<Attached> result) {
 
 // False: none may have one before *next_ns.
 bool AttachThreads::TakeTurn(std::unique_lock<std::mutex>& lock, uint64_t* next_ns) {
-  const uint64_t now_ns = MonotonicNs();
-  User* user = nullptr;
-  Cgroup* cgroup = nullptr;
-  *next_ns = UINT64_MAX;
-  for (auto& [number, of_user] : users_) {
-    for (auto& [name, of_cgroup] : of_user.cgroups) {
-      if (of_cgroup.waiting.empty()) continue;
-      const uint64_t due_ns = of_cgroup.waiting.begin()->first;
-      if (due_ns > now_ns) {
-        *next_ns = std::min(*next_ns, due_ns);
-        continue;
-      }
-      // Whoever ends a turn looks again.
-      if (of_user.at_work >= kMost - at_work_ || of_cgroup.at_work >= kMost / 2 - of_user.at_work) {
-        continue;
-      }
-      const bool is_better =
-          user == nullptr || of_user < *user || (user == &of_user && of_cgroup < *cgroup);
-      if (!is_better) continue;
-      user = &of_user;
-      cgroup = &of_cgroup;
-    }
-  }
-  if (user == nullptr) return false;
-  Job job = std::move(cgroup->waiting.extract(cgroup->waiting.begin()).mapped());
+  auto turn = attaches_.Begin(MonotonicNs(), next_ns);
+  if (!turn) return false;
+  AttachJob& job = turn->job;
   if (!job.attaching) --new_jobs_;
-  user->last_served = cgroup->last_served = ++turns_;
-  for (size_t* count : {&at_work_, &user->at_work, &cgroup->at_work}) ++*count;
   lock.unlock();
   if (!job.attaching) job.attaching = std::make_unique<Attaching>(job.target);
   auto result = job.attaching->Continue();
+  if (result) job.attaching.reset();
   lock.lock();
-  for (size_t* count : {&at_work_, &user->at_work, &cgroup->at_work}) --*count;
-  if (result) {
-    Finish(job.target.pid, *std::move(result));
-  } else {
-    const uint64_t due_ns = job.attaching->due_ns();
-    cgroup->waiting.emplace(due_ns, std::move(job));
-  }
-  std::erase_if(user->cgroups, [](const auto& entry) {
-    return entry.second.waiting.empty() && entry.second.at_work == 0;
-  });
+  if (result) Finish(job.target.pid, *std::move(result));
+  attaches_.End(*std::move(turn));
   has_work_.notify_one();
   return true;
 }

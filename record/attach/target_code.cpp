@@ -28,72 +28,43 @@ constexpr char kAllocator[] = "in the memory allocator";
 constexpr char kLoader[] = "in the dynamic loader";
 constexpr char kThreads[] = "starting or ending a thread or process";
 
-struct UnsafeName {
-  std::string_view name;
-  const char* why;
-};
 // What pthread_create takes locks for: memory, the list of stacks, thread-local storage.
-constexpr UnsafeName kUnsafeNames[] = {
-    {"malloc", kAllocator},
-    {"calloc", kAllocator},
-    {"realloc", kAllocator},
-    {"reallocarray", kAllocator},
-    {"free", kAllocator},
-    {"cfree", kAllocator},
-    {"memalign", kAllocator},
-    {"aligned_alloc", kAllocator},
-    {"posix_memalign", kAllocator},
-    {"valloc", kAllocator},
-    {"pvalloc", kAllocator},
-    {"malloc_trim", kAllocator},
-    {"mallopt", kAllocator},
-    {"mallinfo", kAllocator},
-    {"mallinfo2", kAllocator},
-    {"malloc_info", kAllocator},
-    {"malloc_stats", kAllocator},
-    {"dlopen", kLoader},
-    {"dlmopen", kLoader},
-    {"dlclose", kLoader},
-    {"dlsym", kLoader},
-    {"dlvsym", kLoader},
-    {"dladdr", kLoader},
-    {"dladdr1", kLoader},
-    {"dlinfo", kLoader},
-    {"dlerror", kLoader},
-    {"dl_iterate_phdr", kLoader},
-    {"_dl_find_object", kLoader},
-    {"__libc_dlopen_mode", kLoader},
-    {"pthread_create", kThreads},
-    {"pthread_exit", kThreads},
-    {"pthread_attr_setstack", kThreads},
-    {"pthread_getattr_np", kThreads},
-    {"fork", kThreads},
-    {"vfork", kThreads},
-    {"clone", kThreads},
-    {"posix_spawn", kThreads},
-    {"posix_spawnp", kThreads},
-    {"exit", kThreads},
-    {"_exit", kThreads},
-    {"quick_exit", kThreads},
-    {"abort", kThreads},
-    {"setuid", kThreads},
-    {"setgid", kThreads},
-    {"setreuid", kThreads},
-    {"setregid", kThreads},
-    {"setresuid", kThreads},
-    {"setresgid", kThreads},
-    {"setgroups", kThreads},
-};
+constexpr std::string_view kAllocatorNames[] = {
+    "malloc",   "calloc",        "realloc",        "reallocarray", "free",        "cfree",
+    "memalign", "aligned_alloc", "posix_memalign", "valloc",       "pvalloc",     "malloc_trim",
+    "mallopt",  "mallinfo",      "mallinfo2",      "malloc_info",  "malloc_stats"};
+constexpr std::string_view kLoaderNames[] = {
+    "dlopen",  "dlmopen", "dlclose", "dlsym",           "dlvsym",          "dladdr",
+    "dladdr1", "dlinfo",  "dlerror", "dl_iterate_phdr", "_dl_find_object", "__libc_dlopen_mode"};
+constexpr std::string_view kThreadNames[] = {"pthread_attr_setstack",
+                                             "pthread_getattr_np",
+                                             "pthread_create",
+                                             "pthread_exit",
+                                             "posix_spawnp",
+                                             "posix_spawn",
+                                             "quick_exit",
+                                             "vfork",
+                                             "clone",
+                                             "_exit",
+                                             "abort",
+                                             "fork",
+                                             "exit"};
+constexpr std::string_view kUserNames[] = {"setuid",    "setgid",    "setreuid", "setregid",
+                                           "setresuid", "setresgid", "setgroups"};
 // C++'s operators new and delete call malloc, but an allocator may define them itself.
 constexpr std::string_view kUnsafePrefixes[] = {"_Znw", "_Zna", "_Zdl", "_Zda"};
 constexpr std::string_view kAllocatorFiles[] = {"libjemalloc", "libtcmalloc", "libmimalloc"};
 
+template <size_t kCount>
+bool Has(const std::string_view (&names)[kCount], std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
 const char* WhyUnsafeName(std::string_view name) {
-  for (const UnsafeName& unsafe : kUnsafeNames) {
-    if (name == unsafe.name || (name.starts_with("__libc_") && name.substr(7) == unsafe.name)) {
-      return unsafe.why;
-    }
-  }
+  if (name.starts_with("__libc_") && name != "__libc_dlopen_mode") name.remove_prefix(7);
+  if (Has(kAllocatorNames, name)) return kAllocator;
+  if (Has(kLoaderNames, name)) return kLoader;
+  if (Has(kThreadNames, name) || Has(kUserNames, name)) return kThreads;
   for (const std::string_view prefix : kUnsafePrefixes) {
     if (name.starts_with(prefix)) return kAllocator;
   }

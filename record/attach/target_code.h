@@ -38,7 +38,6 @@ class TargetCode {
 
   // Reads /proc/PID/maps again.
   Status Refresh();
-  const std::vector<ProcessMapping>& mappings() const { return mappings_; }
   const ProcessMapping* Find(uint64_t address) const { return FindMapping(mappings_, address); }
 
   // kUnsupported: the program is linked statically, or has no GNU C library of 2.34 or newer.

@@ -1,8 +1,10 @@
 #include "record/base/process_status.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
+#include <climits>
 #include <ctime>
 #include <filesystem>
 #include <string>
@@ -47,6 +49,13 @@ std::string_view StatusField(std::string_view status, std::string_view name) {
 
 std::vector<std::string_view> StatusWords(std::string_view status, std::string_view name) {
   return Split(StatusField(status, name), " \t");
+}
+
+std::string LinkText(const std::string& path) {
+  std::array<char, PATH_MAX> text;
+  const ssize_t bytes = ::readlink(path.c_str(), text.data(), text.size());
+  const bool is_whole = bytes > 0 && static_cast<size_t>(bytes) < text.size();
+  return is_whole ? std::string(text.data(), static_cast<size_t>(bytes)) : std::string();
 }
 
 std::string ReadComm(const std::string& path) {

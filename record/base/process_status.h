@@ -25,6 +25,13 @@ std::string_view StatusField(std::string_view status, std::string_view name);
 // The words of fields such as "Uid", "Groups" and "NSpid".
 std::vector<std::string_view> StatusWords(std::string_view status, std::string_view name);
 
+// Where a link of /proc leads to: a path, or a namespace as "mnt:[4026531841]"; empty: not known.
+std::string LinkText(const std::string& path);
+// `link`: a user namespace, as /proc/PID/ns/user or an open one.
+inline bool IsOwnUserNamespace(const std::string& link) {
+  return LinkText(link) == LinkText("/proc/self/ns/user");
+}
+
 // Reads the name from a /proc/PID/comm; empty if it cannot be read.
 std::string ReadComm(const std::string& path);
 

@@ -22,6 +22,7 @@
 #include "format/base/split.h"
 #include "format/base/text.h"
 #include "record/base/clock.h"
+#include "record/base/process_status.h"
 
 namespace xpu {
 namespace {
@@ -46,12 +47,6 @@ bool IsBelow(std::string_view path, std::string_view directory) {
   if (directory == "/") return path.starts_with('/');
   return path.starts_with(directory) &&
          (path.size() == directory.size() || path[directory.size()] == '/');
-}
-
-std::string LinkText(const std::string& path) {
-  std::array<char, PATH_MAX> text;
-  const ssize_t bytes = ::readlink(path.c_str(), text.data(), text.size());
-  return bytes <= 0 ? std::string() : std::string(text.data(), static_cast<size_t>(bytes));
 }
 
 // A path, and the process whose mounts it is resolved in.

@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <sys/fanotify.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "format/base/text.h"
@@ -18,12 +17,6 @@ namespace {
 constexpr size_t kMostNamespaces = 4096;
 constexpr int kMostReads = 64;  // at once, of some 70 events each
 
-// 0: it has ended.
-ino_t NamespaceOf(const std::string& process, const char* kind) {
-  struct stat info {};
-  return ::stat(Format("/proc/{}/ns/{}", process, kind).c_str(), &info) == 0 ? info.st_ino : 0;
-}
-
 }  // namespace
 
 // Events name files by identifiers, because the kernel would otherwise open the device for us.
@@ -35,13 +28,13 @@ CudaOpens::CudaOpens()
 
 bool CudaOpens::WatchDeviceOf(uint32_t pid) {
   if (!events_ || mount_namespaces_.size() >= kMostNamespaces) return false;
-  const std::string process = Format("{}", LivingThread(pid));
+  const std::string process = Format("/proc/{}", LivingThread(pid));
   // In a user namespace of its own anybody can mount a file system that does not answer.
-  if (NamespaceOf(process, "user") != NamespaceOf("self", "user")) return false;
-  const auto [known, is_new] = mount_namespaces_.try_emplace(NamespaceOf(process, "mnt"), false);
+  if (!IsOwnUserNamespace(process + "/ns/user")) return false;
+  const auto [known, is_new] = mount_namespaces_.try_emplace(LinkText(process + "/ns/mnt"), false);
   auto& [mounts, is_watched] = *known;
   if (!is_new) return is_watched;
-  auto device = OpenInRoot(Format("/proc/{}/root", process), "/dev/nvidia-uvm");
+  auto device = OpenInRoot(process + "/root", "/dev/nvidia-uvm");
   is_watched =
       device.ok() && ::fanotify_mark(events_.get(), FAN_MARK_ADD, FAN_OPEN, AT_FDCWD,
                                      Format("/proc/self/fd/{}", device->get()).c_str()) == 0;

@@ -7,9 +7,8 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
-
-#include <sys/types.h>
 
 #include "format/base/handle.h"
 
@@ -28,7 +27,7 @@ class CudaOpens {
 
  private:
   UniqueFd events_;
-  std::map<ino_t, bool> mount_namespaces_;  // whether the device is watched there
+  std::map<std::string, bool> mount_namespaces_;  // whether the device is watched there
 };
 
 }  // namespace xpu

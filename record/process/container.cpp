@@ -6,8 +6,6 @@
 #include <initializer_list>
 #include <utility>
 
-#include <unistd.h>
-
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "record/base/environment.h"
@@ -163,14 +161,6 @@ MountNames NamesInMounts(std::string_view mounts) {
   return names;
 }
 
-// "mnt:[4026531841]"; empty if it may not be read.
-std::string MountNamespaceOf(const std::string& process) {
-  std::array<char, 64> text{};
-  const ssize_t size =
-      ::readlink(Format("/proc/{}/ns/mnt", process).c_str(), text.data(), text.size());
-  return size <= 0 ? std::string() : std::string(text.data(), static_cast<size_t>(size));
-}
-
 std::string MountsOf(const std::string& process) {
   constexpr size_t kMostBytes = size_t{1} << 20;
   Result<std::string> text = ReadFile(Format("/proc/{}/mountinfo", process), kMostBytes);
@@ -211,7 +201,7 @@ std::optional<Container> FindContainer(std::string_view cgroup, std::string_view
 }
 
 ContainerFinder::ContainerFinder()
-    : own_namespace_(MountNamespaceOf("self")), own_mounts_(MountsOf("self")) {
+    : own_namespace_(LinkText("/proc/self/ns/mnt")), own_mounts_(MountsOf("self")) {
   // A host has thousands of mounts, which would be gone through for each process.
   const MountNames names = NamesInMounts(own_mounts_);
   if (!names.container && names.name.empty()) own_mounts_.clear();
@@ -222,7 +212,7 @@ ContainerFinder::Answer ContainerFinder::Find(pid_t pid, std::optional<Container
   const std::string process = std::to_string(LivingThread(pid));
   Result<std::string> cgroup = ReadFile(Format("/proc/{}/cgroup", process), kMostBytes);
   if (!cgroup.ok()) return Answer::kNone;
-  const std::string mount_namespace = MountNamespaceOf(process);
+  const std::string mount_namespace = LinkText(Format("/proc/{}/ns/mnt", process));
   const bool is_own = mount_namespace.empty() || mount_namespace == own_namespace_;
   const std::string mounts = is_own ? own_mounts_ : MountsOf(process);
   found = FindContainer(*cgroup, mounts, {});

@@ -1,7 +1,6 @@
 #include "record/symbols/source_places.h"
 
 #include <algorithm>
-#include <climits>
 #include <optional>
 #include <utility>
 
@@ -42,14 +41,6 @@ std::optional<SudoCaller> CallerOfSudo() {
     return std::nullopt;
   }
   return SudoCaller{.user = *user, .group = *group};
-}
-
-// Empty: not known.
-std::string LinkText(const std::string& path) {
-  char text[PATH_MAX];
-  const ssize_t size = ::readlink(path.c_str(), text, sizeof(text));
-  return size <= 0 || size >= PATH_MAX ? std::string()
-                                       : std::string(text, static_cast<size_t>(size));
 }
 
 }  // namespace

@@ -5,17 +5,21 @@
 // library was mapped, the thread. A random pause of up to twice --pause-us lies between two. At the
 // stage, a number of AttachStage, this program or the other one is killed, or this one stands still
 // for so long. Status 3: an error, which it prints.
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <random>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "record/attach/attach.h"
+#include "record/base/clock.h"
 
 namespace {
 
@@ -48,6 +52,19 @@ Arguments Parse(int argc, char** argv) {
   return arguments;
 }
 
+// Takes all turns; nothing else is to do meanwhile.
+xpu::Result<xpu::Attached> Attach(const xpu::AttachTarget& target,
+                                  const xpu::AttachObserver& observe) {
+  xpu::Attaching attaching(target, observe);
+  while (true) {
+    if (auto done = attaching.Continue()) return *std::move(done);
+    const uint64_t now_ns = xpu::MonotonicNs();
+    if (attaching.due_ns() > now_ns) {
+      std::this_thread::sleep_for(std::chrono::nanoseconds(attaching.due_ns() - now_ns));
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -61,7 +78,7 @@ int main(int argc, char** argv) {
   };
   std::mt19937 random(std::random_device{}());
   for (int i = 0; i < arguments.count; ++i) {
-    auto attached = xpu::Attach(arguments.target, observe);
+    auto attached = Attach(arguments.target, observe);
     if (!attached.ok()) {
       std::printf("%s\nhint: %s\n", attached.error().message.c_str(),
                   attached.error().hint.c_str());

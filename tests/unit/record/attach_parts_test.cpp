@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 
+#include "record/attach/attach_turns.h"
 #include "record/attach/seccomp_filter.h"
 #include "record/attach/signal_frame.h"
 #include "record/attach/thread_choice.h"
@@ -132,6 +133,59 @@ TEST(AttachChoice, WaitsThatAStopDoesNotDisturbComeFirst) {
   EXPECT_EQ(DisturbanceOf("58 0x4"), Disturbance::kExcluded);
   EXPECT_EQ(DisturbanceOf("-1 0x7ffd 0x7f01\n"), Disturbance::kExcluded);
   EXPECT_EQ(DisturbanceOf(""), Disturbance::kExcluded);
+}
+
+AttachJob JobOf(pid_t pid) {
+  AttachJob job;
+  job.target.pid = pid;
+  return job;
+}
+
+// More processes of a cgroup than there are turns.
+void AddMany(AttachTurns& turns, uint32_t user, const std::string& cgroup) {
+  for (pid_t pid = 1; pid <= 100; ++pid) turns.Add(user, cgroup, JobOf(pid));
+}
+
+// Turns that begin before one has to wait for the end of another.
+std::vector<AttachTurns::Turn> BeginAll(AttachTurns& turns) {
+  std::vector<AttachTurns::Turn> begun;
+  uint64_t next_ns = 0;
+  while (auto turn = turns.Begin(1, &next_ns)) begun.push_back(*std::move(turn));
+  EXPECT_EQ(next_ns, UINT64_MAX);  // none is due later
+  return begun;
+}
+
+TEST(AttachTurns, UserWithManyProcessesLeavesTurnsToOthers) {
+  AttachTurns turns;
+  for (int cgroup = 0; cgroup < 100; ++cgroup) AddMany(turns, 1, std::to_string(cgroup));
+  EXPECT_EQ(BeginAll(turns).size(), AttachTurns::kMost / 2);
+  // And so does each further one, until few are left.
+  AddMany(turns, 2, "");
+  EXPECT_EQ(BeginAll(turns).size(), AttachTurns::kMost / 4);
+  AddMany(turns, 3, "");
+  EXPECT_EQ(BeginAll(turns).size(), AttachTurns::kMost / 8);
+}
+
+TEST(AttachTurns, CgroupLeavesHalfOfItsUsersTurnsToOthers) {
+  AttachTurns turns;
+  AddMany(turns, 1, "many");
+  EXPECT_EQ(BeginAll(turns).size(), AttachTurns::kMost / 4);
+  turns.Add(1, "one", JobOf(1000));
+  const std::vector<AttachTurns::Turn> begun = BeginAll(turns);
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun.front().job.target.pid, 1000);
+}
+
+TEST(AttachTurns, UserWithFewestTurnsIsNext) {
+  AttachTurns turns;
+  AddMany(turns, 1, "");
+  std::vector<AttachTurns::Turn> begun = BeginAll(turns);
+  turns.Add(2, "", JobOf(1000));
+  turns.End(std::move(begun.back()));
+  uint64_t next_ns = 0;
+  const auto turn = turns.Begin(1, &next_ns);
+  ASSERT_TRUE(turn);
+  EXPECT_EQ(turn->job.target.pid, 1000);
 }
 
 }  // namespace
