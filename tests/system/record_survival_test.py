@@ -6,14 +6,17 @@ XPU_TEST_TRIES is how often each of them is killed (default 4).
 
 import json
 import os
+import pathlib
 import random
 import signal
 import subprocess
 import time
 
 import xpu_testing
+from control_testing import wait_for
 from simulated_gpu import simulated
-from xpu_testing import PATIENCE_S, Capture, Workspace, expect, report, require_recording, workload
+from xpu_testing import (PATIENCE_S, Capture, Workspace, expect, expect_in, report,
+                         require_recording, workload)
 
 TRIES = int(os.environ.get("XPU_TEST_TRIES", "4"))
 PROGRAM = "empty_launches"
@@ -95,6 +98,45 @@ def test_recorder_killed():
             check_first_calls(what, capture, killed_ns)
             if is_whole:
                 expect(f"{what}: kernels", len(capture.kernels), truth["launches"])
+
+
+def memory_group(work):
+    """A new control group with a limit of memory, its file of the limit and that of its counts."""
+    if os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
+        parent, limit, counts = "/sys/fs/cgroup", "memory.max", "memory.events"
+    else:
+        parent, limit, counts = "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.oom_control"
+    group = pathlib.Path(parent, f"xpu-test-{work.path.name}")
+    try:
+        group.mkdir()
+    except OSError as error:
+        xpu_testing.skip("a control group", str(error))
+    if not (group / limit).exists():
+        group.rmdir()
+        xpu_testing.skip("a control group", f"{group} has no {limit}")
+    return group, group / limit, group / counts
+
+
+def test_recorder_out_of_memory():
+    """The kernel ends the recorder alone: the program goes on, and what was flushed is read."""
+    require_recording()
+    with Workspace() as work:
+        group, limit, counts = memory_group(work)
+        run = start(work)
+        try:
+            path = work.path / "capture.xpu"
+            wait_for(lambda: path.exists() and path.stat().st_size > 100_000, "a flush")
+            (group / "cgroup.procs").write_text(str(run.pid))
+            limit.write_text("4096")  # pages that it has stay in the group of before
+            output = run.stdout.read()
+            expect("status", run.wait(), -signal.SIGKILL)
+            expect_in("ended for lack of memory", "oom_kill 1", counts.read_text())
+        finally:
+            run.kill()
+            run.wait()
+            group.rmdir()
+        expect("launches", json.loads(output.splitlines()[-1])["launches"], THREADS * LAUNCHES + 1)
+        expect("kernels are there", len(check_readable(path, True).kernels) > 0, True)
 
 
 def test_program_killed():
