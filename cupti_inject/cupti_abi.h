@@ -104,11 +104,11 @@ inline constexpr size_t kMinPreviousName = 64;
 
 inline constexpr uint32_t kAttributeDeviceBufferSize = 0;
 inline constexpr uint32_t kAttributeDeviceBufferPoolLimit = 2;
-inline constexpr uint32_t kAttributeZeroedOutBuffer = 5;  // uint8_t
+inline constexpr uint32_t kAttributeZeroedOutBuffer = 5;      // uint8_t
 inline constexpr uint32_t kAttributePinnedDeviceBuffers = 8;  // uint8_t, 0 by default
-inline constexpr uint32_t kAttributePerThreadBuffer = 9;  // uint8_t, 1 by default in CUDA 13
-inline constexpr uint32_t kFlushForced = 1;               // flag of cuptiActivityFlushAll
-inline constexpr uint32_t kThreadIdSystem = 1;            // of cuptiSetThreadIdType
+inline constexpr uint32_t kAttributePerThreadBuffer = 9;      // uint8_t, 1 by default in CUDA 13
+inline constexpr uint32_t kFlushForced = 1;                   // flag of cuptiActivityFlushAll
+inline constexpr uint32_t kThreadIdSystem = 1;                // of cuptiSetThreadIdType
 
 using BufferRequested = void (*)(uint8_t** buffer, size_t* size, size_t* max_records);
 using BufferCompleted = void (*)(void* context, uint32_t stream_id, uint8_t* buffer, size_t size,
