@@ -159,6 +159,11 @@ struct Driver {
   uint32_t (*graph_exec_id)(CUgraphExec exec);
   uint64_t (*graph_node_id)(CUgraphNode node);
   bool (*has_executable_graphs)();  // one was instantiated at some time
+  // When a kernel ends the context by a fault, or has: its work that has not ended by then never
+  // ends. UINT64_MAX: none does. 0: the first of all contexts.
+  uint64_t (*fault_ns)(uint32_t context_id);
+  CUresult (*fault)();          // that has happened in the thread's context
+  uint64_t (*busy_until_ns)();  // when what was launched so far has ended
   // The next call has the first id again.
   void (*restart_correlation_ids)();
   // Kernels that have not finished yet and that were reported to no observer, without their calls'

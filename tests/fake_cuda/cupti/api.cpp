@@ -37,6 +37,12 @@ void MustBeThere() {
 
 void TakeTimeToSetUp() {
   MustBeThere();
+  // The first call waits for what the device works on, and does not sleep meanwhile (an H200).
+  if (!TheState().is_set_up.exchange(true)) {
+    const uint64_t until_ns = xpu_fake_driver()->busy_until_ns();
+    while (xpu_fake_driver()->now_ns() < until_ns) {
+    }
+  }
   usleep(static_cast<useconds_t>(TheSettings().set_up_ms * 1000));
   MustBeThere();
 }
@@ -308,6 +314,9 @@ CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute attr, size_t* valu
   }
   if (attr == CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT) {
     TheState().device_buffers = *static_cast<const size_t*>(value);
+  }
+  if (attr == CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED) {
+    TheState().has_pinned_buffers = *static_cast<const uint8_t*>(value) != 0;
   }
   if (attr == CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER) {
     if (TheSettings().cuda < 13000) return CUPTI_ERROR_INVALID_PARAMETER;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "settings.h"
+#include "subscriber.h"
 
 namespace xpu::fake_cupti {
 namespace {
@@ -46,14 +47,22 @@ Record Overhead(uint32_t type, uint64_t start_ns) {
   return MakeRecord(overhead, ThreadId());
 }
 
+uint64_t FaultOf(const Record& record) {
+  return record.context_id == 0 ? UINT64_MAX : xpu_fake_driver()->fault_ns(record.context_id);
+}
+
+uint64_t FinishOf(const Record& record) {
+  return record.finish_ns < FaultOf(record) ? record.finish_ns : UINT64_MAX;
+}
+
 bool Finished(const Buffer& buffer, uint64_t now_ns) {
   return std::all_of(buffer.records.begin(), buffer.records.end(),
-                     [&](const Record& record) { return record.finish_ns <= now_ns; });
+                     [&](const Record& record) { return FinishOf(record) <= now_ns; });
 }
 
 uint64_t LastFinish(const Buffer& buffer) {
   uint64_t last = 0;
-  for (const Record& record : buffer.records) last = std::max(last, record.finish_ns);
+  for (const Record& record : buffer.records) last = std::max(last, FinishOf(record));
   return last;
 }
 
@@ -307,6 +316,7 @@ void Buffers::RunFlush(std::unique_lock<std::mutex>* lock) {
   const uint64_t asked = flushes_asked_;
   const bool forced = std::exchange(forced_asked_, false);
   const uint64_t begin_ns = NowNs();
+  if (begin_ns < xpu_fake_driver()->fault_ns(0)) fetched_ns_ = begin_ns;
   if (DetachAll()) {
     for (auto& buffer : ready_) buffer->flushed = true;
     if (OverheadEnabled()) {
@@ -349,8 +359,11 @@ void Buffers::Deliver(Buffer* buffer) {
   uint8_t* at = buffer->data;
   for (const Record& record : buffer->records) {
     std::memcpy(at, record.bytes.data(), record.bytes.size());
-    uint64_t start = record.finish_ns > now_ns ? 0 : record.start;
-    uint64_t end = record.finish_ns > now_ns ? 0 : record.end;
+    const bool is_lost = FaultOf(record) <= now_ns && record.finish_ns > fetched_ns_ &&
+                         !TheState().has_pinned_buffers;
+    const bool has_times = FinishOf(record) <= now_ns && !is_lost;
+    uint64_t start = has_times ? record.start : 0;
+    uint64_t end = has_times ? record.end : 0;
     if (IsKernel(record.kind)) {
       ++kernels_delivered_;
       if (settings.zero_times_every != 0 && kernels_delivered_ % settings.zero_times_every == 0) {

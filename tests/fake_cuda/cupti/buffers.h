@@ -5,7 +5,9 @@
 // goes back when it is full, when its thread has ended (transformer_threads: three buffers come
 // before the flush) or at a flush, and not before all in it is finished (in_flight: 17
 // buffers wait for the first one's kernel). A forced flush does not wait: what is unfinished then
-// has 0 for start and end, and never comes again (in_flight_forced).
+// has 0 for start and end, and never comes again (in_flight_forced). After a fault, work that had
+// not ended never does; with the device's buffers in its own memory, the times of what had ended
+// since the last flush are lost with them.
 #pragma once
 
 #include <condition_variable>
@@ -89,6 +91,7 @@ class Buffers {
   bool forced_asked_ = false;
   uint64_t added_ = 0;
   uint64_t kernels_delivered_ = 0;
+  uint64_t fetched_ns_ = 0;  // the last flush before a fault
   size_t dropped_ = 0;
 };
 

@@ -317,6 +317,12 @@ uint32_t DefaultSize(uint32_t kind) {
   }
 }
 
+bool IsWork(ActivityKind kind) {
+  return kind == ActivityKind::kKernel || kind == ActivityKind::kMemcpy ||
+         kind == ActivityKind::kMemcpyPeer || kind == ActivityKind::kMemset ||
+         kind == ActivityKind::kGraphTrace;
+}
+
 // Of its first time; 0: it has none.
 template <typename Layout>
 constexpr uint32_t TimeOffsetIn() {
@@ -375,6 +381,7 @@ Record MakeRecord(const Activity& activity, uint32_t thread_id) {
                     : Intern(activity.name);
   if (TimeOffset(record.kind) == 0) return record;
   record.finish_ns = activity.end_ns;
+  if (IsWork(activity.kind)) record.context_id = activity.context_id;
   record.start = CuptiTime(activity.start_ns);
   record.end = CuptiTime(activity.end_ns);
   if (activity.graph_node_id != 0 && !TakeDeviceBuffer()) record.start = record.end = 0;

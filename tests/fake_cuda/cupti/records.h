@@ -21,6 +21,7 @@ struct Record {
   uint64_t start = 0;      // CUPTI's clock
   uint64_t end = 0;
   const char* name = nullptr;  // lives as long as the process
+  uint32_t context_id = 0;     // of work on the device; 0: of something else
 };
 
 // 0: no such kind here.

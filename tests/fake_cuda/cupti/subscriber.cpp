@@ -174,6 +174,8 @@ void Forget() {
   xpu_fake_driver()->set_observer(nullptr);
   state.subscriber = nullptr;
   state.device_buffers = kDeviceBuffers;
+  state.has_pinned_buffers = false;
+  state.is_set_up = false;
   for (auto& kind : state.kinds) kind = false;
   for (auto& domain : state.callbacks) {
     for (auto& enabled : domain) enabled = false;

@@ -28,6 +28,8 @@ struct State {
   std::atomic<bool> replayed_unrecorded{false};
   std::atomic<uint32_t> replays{0};  // that threads are in
   std::atomic<size_t> device_buffers{kDeviceBuffers};
+  std::atomic<bool> has_pinned_buffers{false};  // on the host, where they outlive the context
+  std::atomic<bool> is_set_up{false};
   // cuptiActivityEnableDriverApi and RuntimeApi, by callback id
   std::array<std::array<std::atomic<bool>, kMaxCallbackId>, 3> chosen_calls{};
 };

@@ -83,7 +83,7 @@ CUresult Synchronize(CUcontext context, uint32_t correlation_id) {
   WaitForAll(context);
   sync.end_ns = NowNs();
   Emit(sync);
-  return CUDA_SUCCESS;
+  return FaultOf(*context);
 }
 
 void DestroyContext(CUcontext context, uint64_t start_ns) {
@@ -144,6 +144,15 @@ CUresult cuGetErrorName(CUresult error, const char** name) {
       break;
     case CUDA_ERROR_NOT_FOUND:
       *name = "CUDA_ERROR_NOT_FOUND";
+      break;
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+      *name = "CUDA_ERROR_ILLEGAL_ADDRESS";
+      break;
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+      *name = "CUDA_ERROR_MISALIGNED_ADDRESS";
+      break;
+    case CUDA_ERROR_LAUNCH_FAILED:
+      *name = "CUDA_ERROR_LAUNCH_FAILED";
       break;
     case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
       *name = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED";

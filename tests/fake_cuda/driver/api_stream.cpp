@@ -82,15 +82,16 @@ CUresult cuEventSynchronize(CUevent event) {
   sync.event_id = event->id;
   sync.correlation_id = scope.correlation_id();
   sync.start_ns = NowNs();
-  SleepUntil(event->time_ns);
+  WaitUntil(*CurrentContext(), event->time_ns);
   sync.end_ns = NowNs();
   Emit(sync);
-  return scope.Return(CUDA_SUCCESS);
+  return scope.Return(CheckContext());
 }
 
 CUresult cuEventQuery(CUevent event) {
   DriverScope scope(120, "cuEventQuery");
-  return scope.Return(NowNs() < event->time_ns ? CUDA_ERROR_NOT_READY : CheckContext());
+  if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return scope.Return(result);
+  return scope.Return(NowNs() < event->time_ns ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS);
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {

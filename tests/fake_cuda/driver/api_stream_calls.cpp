@@ -42,7 +42,15 @@ CUresult cuStreamSynchronize(CUstream stream) {
   const uint64_t start_ns = NowNs();
   WaitFor(stream);
   EmitSync(scope, kStreamSync, stream, UINT32_MAX, start_ns);
-  return scope.Return(CUDA_SUCCESS);
+  return scope.Return(CheckContext());
+}
+
+CUresult cuStreamQuery(CUstream stream) {
+  DriverScope scope(XPU_PTSZ(125, 439, "cuStreamQuery"));
+  if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return scope.Return(result);
+  stream = Resolve(XPU_STREAM(stream));
+  const bool is_busy = NowNs() < TailOf(stream) || stream->host_calls.load() != 0;
+  return scope.Return(is_busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS);
 }
 
 // Later work waits for the event; a stream that waits for an event of a capture joins it.

@@ -142,6 +142,24 @@ const Driver kDriver = {
     .graph_exec_id = [](CUgraphExec exec) { return exec->graph.id; },
     .graph_node_id = [](CUgraphNode node) { return node->id; },
     .has_executable_graphs = [] { return HasExecutableGraphs(); },
+    .fault_ns =
+        [](uint32_t context_id) {
+          uint64_t first_ns = UINT64_MAX;
+          for (const CUctx_st& context : TheDevice().contexts) {
+            if (context_id != 0 && context_id != context.ordinal + 1) continue;
+            first_ns = std::min(first_ns, context.fault_ns.load());
+          }
+          return first_ns;
+        },
+    .fault = [] { return FaultOf(*CurrentContext()); },
+    .busy_until_ns =
+        [] {
+          uint64_t until_ns = 0;
+          for (CUctx_st& context : TheDevice().contexts) {
+            until_ns = std::max(until_ns, std::min(TailOfAll(&context), context.fault_ns.load()));
+          }
+          return until_ns;
+        },
     .restart_correlation_ids = [] { CorrelationIds().store(FirstCorrelationId()); },
     .report_unfinished =
         [](void (*report)(const Activity&)) { UnseenKernels::Get().Report(report); },
@@ -197,7 +215,8 @@ CUresult CheckInitialized() {
 
 CUresult CheckContext() {
   if (const CUresult result = CheckInitialized(); result != CUDA_SUCCESS) return result;
-  return t_context != nullptr && t_context->created ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+  if (t_context == nullptr || !t_context->created) return CUDA_ERROR_INVALID_CONTEXT;
+  return FaultOf(*t_context);
 }
 
 // At exit. Work that was launched goes on being simulated.

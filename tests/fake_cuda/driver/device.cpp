@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <string>
+#include <string_view>
 
 #include <unistd.h>
 
@@ -52,6 +54,71 @@ void SleepUntil(uint64_t monotonic_ns) {
                        static_cast<long>(monotonic_ns % 1'000'000'000)};
   while (NowNs() < monotonic_ns) {
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+  }
+}
+
+namespace {
+
+// One launch of a kernel that goes wrong: a part of its name, then numbers, after colons.
+class Mishap {
+ public:
+  Mishap(const char* variable, bool has_code) {
+    const std::string text(EnvText(variable, ""));
+    const char* at = text.c_str() + std::min(text.find(':'), text.size());
+    name_ = text.substr(0, text.find(':'));
+    const auto next = [&at] {
+      char* end = nullptr;
+      const uint64_t number = *at == ':' ? std::strtoull(at + 1, &end, 10) : 0;
+      if (end != nullptr) at = end;
+      return number;
+    };
+    if (has_code) code_ = static_cast<CUresult>(next());
+    left_ = std::max<uint64_t>(next(), 1);
+  }
+  bool is_planned() const { return !name_.empty(); }
+  CUresult code() const { return code_; }
+  // Counts launches.
+  bool Hits(const Activity& activity) {
+    const bool fits = is_planned() && activity.kind == ActivityKind::kKernel &&
+                      std::string_view(activity.name).find(name_) != std::string_view::npos;
+    return fits && left_ > 0 && --left_ == 0;
+  }
+
+ private:
+  std::string name_;
+  CUresult code_ = CUDA_SUCCESS;
+  uint64_t left_ = 0;
+};
+
+Mishap& TheFault() {
+  static auto* const fault = new Mishap("XPU_FAKE_FAULT", true);
+  return *fault;
+}
+
+}  // namespace
+
+CUresult FaultOf(const CUctx_st& context) {
+  return NowNs() < context.fault_ns.load() ? CUDA_SUCCESS : context.fault.load();
+}
+
+void WaitUntil(const CUctx_st& context, uint64_t monotonic_ns) {
+  constexpr uint64_t kLookNs = 10'000'000;
+  if (!TheFault().is_planned()) return SleepUntil(monotonic_ns);
+  // Another thread can launch what faults.
+  for (uint64_t now_ns = NowNs(); now_ns < std::min(monotonic_ns, context.fault_ns.load());
+       now_ns = NowNs()) {
+    SleepUntil(std::min({monotonic_ns, context.fault_ns.load(), now_ns + kLookNs}));
+  }
+}
+
+void Schedule(CUcontext context, uint64_t start_ns, uint64_t duration_ns, Activity* activity) {
+  static auto* const endless = new Mishap("XPU_FAKE_ENDLESS", false);
+  activity->start_ns = start_ns;
+  activity->end_ns = start_ns + duration_ns;
+  if (endless->Hits(*activity)) activity->end_ns = std::max(activity->end_ns, kNever);
+  if (TheFault().Hits(*activity) && activity->end_ns < context->fault_ns.load()) {
+    context->fault.store(TheFault().code());
+    context->fault_ns.store(activity->end_ns);
   }
 }
 
@@ -133,8 +200,7 @@ uint64_t Enqueue(CUstream stream, Work work) {
   Activity& activity = work.activity;
   {
     const std::lock_guard lock(device.mutex);
-    activity.start_ns = EarliestStart(stream);
-    activity.end_ns = activity.start_ns + work.duration_ns;
+    Schedule(stream->context, EarliestStart(stream), work.duration_ns, &activity);
     stream->tail_ns = activity.end_ns;
     activity.grid_id = device.next_grid_id;
     device.next_grid_id += GridIds(activity);
@@ -162,7 +228,7 @@ uint64_t TailOfAll(CUcontext context) {
 }
 
 void WaitFor(CUstream stream) {
-  SleepUntil(TailOf(stream));
+  WaitUntil(*stream->context, TailOf(stream));
   while (stream->host_calls.load() != 0) usleep(20);
 }
 

@@ -41,6 +41,8 @@ struct CUstream_st {
 
 struct CUctx_st {
   uint32_t ordinal = 0;
+  std::atomic<CUresult> fault{CUDA_SUCCESS};
+  std::atomic<uint64_t> fault_ns{UINT64_MAX};  // when it happens
   bool created = false;
   unsigned retains = 0;
   CUstream_st null_stream;
@@ -125,8 +127,20 @@ const Driver& TheDriver();
 uint64_t NowNs();
 void SleepUntil(uint64_t monotonic_ns);
 
+// The end of a kernel that does not end. Later times can be computed with it.
+inline constexpr uint64_t kNever = uint64_t{1} << 62;
+
 // CUDA_SUCCESS when a call that needs a context may go on.
 CUresult CheckContext();
+
+// The fault that has happened in the context.
+CUresult FaultOf(const CUctx_st& context);
+// Returns at that time, earlier when the context faults.
+void WaitUntil(const CUctx_st& context, uint64_t monotonic_ns);
+
+// Gives work times and counts it as launched: with XPU_FAKE_ENDLESS it may not end, with
+// XPU_FAKE_FAULT end the context. With the device's mutex held.
+void Schedule(CUcontext context, uint64_t start_ns, uint64_t duration_ns, Activity* activity);
 
 // The calling thread's, the first device's when it has none.
 CUcontext CurrentContext();
@@ -156,7 +170,7 @@ void UseChannel(const CUstream_st& stream, Activity* activity);
 uint64_t TailOf(CUstream stream);
 uint64_t TailOfAll(CUcontext context);
 
-// Wait as long as the work takes, host functions included.
+// Wait as long as the work takes, host functions included, or until the context faults.
 void WaitFor(CUstream stream);
 void WaitForAll(CUcontext context);
 

@@ -284,13 +284,18 @@ void Replay(CUgraphExec exec, CUstream stream, uint32_t correlation_id) {
   Device& device = TheDevice();
   std::vector<const CUgraphNode_st*> nodes;
   Flatten(exec->graph, &nodes);
-  uint64_t duration_ns = 0;
-  for (const CUgraphNode_st* node : nodes) duration_ns += node->work.duration_ns + kNodeGapNs;
+  std::vector<Activity> activities;
   Activity whole{ActivityKind::kGraphTrace};
   {
     const std::lock_guard lock(device.mutex);
     whole.start_ns = std::max(NowNs() + kLaunchLatencyNs, stream->tail_ns + kGapNs);
-    whole.end_ns = whole.start_ns + duration_ns;
+    whole.end_ns = whole.start_ns;
+    for (const CUgraphNode_st* node : nodes) {
+      Activity& activity = activities.emplace_back(node->work.activity);
+      activity.graph_node_id = node->id;
+      Schedule(stream->context, whole.end_ns, node->work.duration_ns, &activity);
+      whole.end_ns = activity.end_ns + kNodeGapNs;
+    }
     stream->tail_ns = whole.end_ns;
   }
   whole.correlation_id = correlation_id;
@@ -298,19 +303,13 @@ void Replay(CUgraphExec exec, CUstream stream, uint32_t correlation_id) {
   whole.context_id = ContextId(stream->context);
   whole.stream_id = stream->id;
   whole.graph_id = exec->graph.id;
-  uint64_t at_ns = whole.start_ns;
-  for (const CUgraphNode_st* node : nodes) {
-    Activity activity = node->work.activity;
+  for (Activity& activity : activities) {
     activity.correlation_id = correlation_id;
     activity.device_id = whole.device_id;
     activity.context_id = whole.context_id;
     activity.stream_id = stream->id;
     activity.graph_id = exec->graph.id;
-    activity.graph_node_id = node->id;
     UseChannel(*stream, &activity);
-    activity.start_ns = at_ns;
-    activity.end_ns = at_ns + node->work.duration_ns;
-    at_ns = activity.end_ns + kNodeGapNs;
     Emit(activity);
   }
   Emit(whole);

@@ -67,8 +67,8 @@ CUresult LaunchHostFunction(CUstream stream, CUhostFn function, void* user_data)
   if (captured) return CUDA_SUCCESS;
   ++stream->host_calls;
   std::thread([=] {
-    SleepUntil(end_ns);
-    function(user_data);
+    WaitUntil(*stream->context, end_ns);
+    if (end_ns < stream->context->fault_ns.load()) function(user_data);
     --stream->host_calls;
   }).detach();
   return CUDA_SUCCESS;

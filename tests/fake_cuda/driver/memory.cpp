@@ -201,8 +201,8 @@ CUresult RunCopy(const Place& to, const Place& from, const Box& box, bool async,
   const uint64_t end_ns = Enqueue(stream, CopyWork(to, from, box, async));
   // The real one gives no synchronization record for this wait, not even with
   // cuptiActivityEnableAllSyncRecords: vector_add.
-  if (!async) SleepUntil(end_ns);
-  return CUDA_SUCCESS;
+  if (!async) WaitUntil(*CurrentContext(), end_ns);
+  return async ? CUDA_SUCCESS : CheckContext();
 }
 
 CUresult RunSet(CUdeviceptr to, size_t pitch, uint32_t value, size_t element_bytes, const Box& box,
@@ -264,6 +264,7 @@ CUresult Free(const std::vector<Table*>& tables, void* pointer) {
   if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return result;
   if (pointer == nullptr) return CUDA_SUCCESS;
   WaitForAll(CurrentContext());
+  if (const CUresult result = CheckContext(); result != CUDA_SUCCESS) return result;
   for (Table* table : tables) {
     std::unique_lock lock(TheDevice().mutex);
     const auto found = table->find(reinterpret_cast<uintptr_t>(pointer));

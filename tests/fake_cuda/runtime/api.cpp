@@ -23,7 +23,12 @@ const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(erro
 
 cudaError_t cudaGetLastError() {
   RuntimeScope scope(10, "cudaGetLastError");
-  return scope.Return(CUDA_SUCCESS);
+  return scope.Return(xpu_fake_driver()->fault());
+}
+
+cudaError_t cudaPeekAtLastError() {
+  RuntimeScope scope(11, "cudaPeekAtLastError");
+  return scope.Return(xpu_fake_driver()->fault());
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {

@@ -92,6 +92,11 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return scope.Return(cuStreamSynchronize(stream));
 }
 
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  RuntimeScope scope(XPU_PTSZ(132, 240, "cudaStreamQuery"));
+  return scope.Return(cuStreamQuery(stream));
+}
+
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
   const std::array<const void*, 3> params{stream, event};  // as in cudaStreamWaitEvent_v3020_params
   RuntimeScope scope(XPU_PTSZ(147, 247, "cudaStreamWaitEvent"), params.data());
