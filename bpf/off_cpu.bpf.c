@@ -356,6 +356,30 @@ int end_thread(__u64* ctx) {
   return 0;
 }
 
+/* The process whose threads list_wait reports, set by the recorder. */
+__u32 listed_pid = 0;
+
+/*
+ * Runs for all threads while recording goes on, and reports where those of a process wait. Each
+ * report is a time of no length, because the whole time is recorded when it ends. CPU samples have
+ * the stacks of threads that run.
+ */
+SEC("iter/task")
+int list_wait(__u64* ctx) {
+  struct task_struct* task = (void*)ctx[1];
+  struct thread waiting = {};
+
+  if (!task || !identify(task, &waiting) || waiting.pid != listed_pid) return 0;
+  waiting.state = waiting.ended.state = state_of(false, BPF_CORE_READ(task, __state));
+  if (!is_wait(waiting.state)) return 0;
+  waiting.ended.start_ns = waiting.ended.end_ns = bpf_ktime_get_ns();
+  waiting.ended.is_open = true;
+  note_system_call(task, &waiting.ended);
+  count(XPU_OFF_CPU_SEEN);
+  output_open(&waiting, task);
+  return 0;
+}
+
 /* For all threads, before a part of the capture ends. */
 SEC("iter/task")
 int report_sums(__u64* ctx) {

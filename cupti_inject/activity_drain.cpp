@@ -78,6 +78,7 @@ void ActivityDrain::SendOwn(uint8_t* record, size_t bytes) {
 
 void ActivityDrain::SendRecord(uint8_t* record, size_t bytes) {
   if (IsNode(record, bytes)) has_nodes_.store(true, std::memory_order_relaxed);
+  NoteEnd(record, bytes);
   if (!gate_->Keeps(record, bytes)) return;
   wire::ActivityMessage message{};
   message.name_id = TakeName(record, bytes);
@@ -88,6 +89,20 @@ void ActivityDrain::SendRecord(uint8_t* record, size_t bytes) {
                       return ring_->Send(wire::MessageKind::kActivity, message, record, bytes);
                     });
   if (!sent) ring_->Count(wire::kCounterActivitiesDropped);
+}
+
+void ActivityDrain::NoteEnd(const uint8_t* record, size_t bytes) {
+  uint32_t kind = 0;
+  uint64_t times[2] = {};
+  if (bytes < sizeof(kind)) return;
+  std::memcpy(&kind, record, sizeof(kind));
+  const size_t offset = WorkStartOffset(kind);
+  if (offset == 0 || bytes < offset + sizeof(times)) return;
+  std::memcpy(times, record + offset, sizeof(times));
+  if (times[0] == 0 || times[1] < times[0]) return;
+  ended_count_.store(ended_count() + 1, std::memory_order_relaxed);
+  if (times[1] - times[0] > longest_ns())
+    longest_ns_.store(times[1] - times[0], std::memory_order_relaxed);
 }
 
 // The id of the record's name; its pointers become 0.

@@ -28,11 +28,15 @@ class ActivityDrain {
   void Drain(uint8_t* buffer, size_t valid_bytes, bool may_wait);
   // A record that we made, not CUPTI; its name is copied.
   void SendOwn(uint8_t* record, size_t bytes);
+  // The number of records of work that has ended, and the longest time that any of it took.
+  uint64_t ended_count() const { return ended_count_.load(std::memory_order_relaxed); }
+  uint64_t longest_ns() const { return longest_ns_.load(std::memory_order_relaxed); }
   // Whether work of a graph's node was among them.
   bool has_nodes() const { return has_nodes_.load(std::memory_order_relaxed); }
 
  private:
   void SendRecord(uint8_t* record, size_t bytes);
+  void NoteEnd(const uint8_t* record, size_t bytes);
   uint32_t TakeName(uint8_t* record, size_t bytes);
   // Calls `send` until it succeeds or patience is over.
   template <typename Send>
@@ -48,6 +52,8 @@ class ActivityDrain {
   uint64_t patience_ns_ = 0;  // what is left of it for this buffer
   uint32_t stalled_heartbeat_ = 0;
   std::atomic<bool> has_nodes_{false};
+  std::atomic<uint64_t> ended_count_{0};
+  std::atomic<uint64_t> longest_ns_{0};
   bool stalled_ = false;  // the recorder did not move when we waited last
 };
 

@@ -213,7 +213,8 @@ void Attach(wire::AttachRequest* request) {
     if (g_process.has_cupti_of_parent.load()) return area.Refuse(wire::kAttachIsForked);
     self = BeginAttachedSession();
     if (self == nullptr) {
-      return area.Refuse(wire::kAttachIsTaken);
+      const bool waits = g_process.first_call_ns.load() != 0;
+      return area.Refuse(waits ? wire::kAttachWaits : wire::kAttachIsTaken);
     }
     HandleForks();
     HandleExit(SetUpStep::kBegins);

@@ -30,6 +30,8 @@ inline constexpr size_t kAttachPathBytes = 1024;
 inline constexpr size_t kAttachErrorBytes = 512;
 // Why a recorder is refused.
 inline constexpr char kAttachIsTaken[] = "another xpu-record is recording this process";
+inline constexpr char kAttachWaits[] =
+    "a thread of an earlier recording still waits in it until the GPU has finished its work";
 inline constexpr char kAttachIsForked[] =
     "it was forked from a process that xpu-record had attached to, so CUPTI does not work in it";
 

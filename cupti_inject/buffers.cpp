@@ -70,17 +70,26 @@ void BufferPool::Give(uint8_t* buffer, size_t used_bytes) {
 bool BufferPool::NoteTaken(uint8_t* buffer) {
   const Locked locked(lock_);
   if (taken_ == nullptr) {
-    taken_ = static_cast<uint8_t**>(MapZeroed(kMaxTaken * sizeof(*taken_)));
+    taken_ = static_cast<Taken*>(MapZeroed(kMaxTaken * sizeof(*taken_)));
   }
   if (taken_ == nullptr || taken_count_ == kMaxTaken) return false;
-  taken_[taken_count_++] = buffer;
+  taken_[taken_count_++] = {buffer, MonotonicNs()};
   return true;
+}
+
+uint64_t BufferPool::OldestNs() {
+  const Locked locked(lock_);
+  uint64_t oldest_ns = UINT64_MAX;
+  for (uint32_t i = 0; i < taken_count_; ++i) {
+    if (taken_[i].since_ns < oldest_ns) oldest_ns = taken_[i].since_ns;
+  }
+  return oldest_ns;
 }
 
 bool BufferPool::IsTaken(const uint8_t* buffer) {
   const Locked locked(lock_);
   for (uint32_t i = taken_count_; i > 0; --i) {
-    if (taken_[i - 1] == buffer) return true;
+    if (taken_[i - 1].buffer == buffer) return true;
   }
   return false;
 }
@@ -88,17 +97,17 @@ bool BufferPool::IsTaken(const uint8_t* buffer) {
 // There are some tens of them, and the newest come back first as often as not.
 void BufferPool::ForgetTaken(const uint8_t* buffer) {
   for (uint32_t i = taken_count_; i > 0; --i) {
-    if (taken_[i - 1] != buffer) continue;
+    if (taken_[i - 1].buffer != buffer) continue;
     taken_[i - 1] = taken_[--taken_count_];
     return;
   }
 }
 
 void BufferPool::Close(bool is_finalized) {
-  static constinit uint8_t** left = nullptr;  // by an earlier pool
+  static constinit Taken* left = nullptr;  // by an earlier pool
   static constinit uint32_t left_count = 0;
   if (is_finalized) {
-    for (uint32_t i = 0; i < left_count; ++i) munmap(left[i], kBufferBytes);
+    for (uint32_t i = 0; i < left_count; ++i) munmap(left[i].buffer, kBufferBytes);
     if (left != nullptr) munmap(left, kMaxTaken * sizeof(*left));
     left = taken_;
     left_count = taken_count_;

@@ -30,6 +30,9 @@ class BufferPool {
   // `used_bytes` from the start may be other than zero.
   void Give(uint8_t* buffer, size_t used_bytes);
 
+  // Returns when the buffer that CUPTI has had for the longest time was taken; UINT64_MAX if it has
+  // none.
+  uint64_t OldestNs();
   uint32_t outstanding() const { return outstanding_.load(std::memory_order_seq_cst); }
 
   // Whether CUPTI has it from this pool; else it is from one that was closed.
@@ -51,7 +54,11 @@ class BufferPool {
   Lock lock_;
   uint8_t* free_[kMaxFree] = {};
   uint32_t free_count_ = 0;
-  uint8_t** taken_ = nullptr;  // kMaxTaken of them
+  struct Taken {
+    uint8_t* buffer;
+    uint64_t since_ns;
+  };
+  Taken* taken_ = nullptr;  // kMaxTaken of them
   uint32_t taken_count_ = 0;
   std::atomic<uint32_t> outstanding_{0};
 };

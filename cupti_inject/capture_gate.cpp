@@ -13,12 +13,7 @@ bool IsSame(TextView a, TextView b) {
   return a.bytes == b.bytes && (a.bytes == 0 || std::memcmp(a.text, b.text, a.bytes) == 0);
 }
 
-// What the GPU does because a call wanted it.
-bool IsWork(uint32_t kind) {
-  return kind == cupti::kKindConcurrentKernel || kind == cupti::kKindMemcpy ||
-         kind == cupti::kKindMemcpy2 || kind == cupti::kKindMemset ||
-         kind == cupti::kKindGraphTrace;
-}
+bool IsWork(uint32_t kind) { return WorkStartOffset(kind) != 0; }
 
 }  // namespace
 

@@ -41,6 +41,8 @@ constexpr int kClockTries = 5;
 constexpr uint64_t kExitPatienceNs = 5'000'000'000;
 // A signal handler that exits from inside a CUDA call: CUPTI may be waiting for this very thread.
 constexpr uint64_t kExitInsideCallPatienceNs = 500'000'000;
+// After an attach CUPTI may be waiting for the GPU, which can take for ever.
+constexpr uint64_t kExitInFirstCallPatienceNs = 1'000'000'000;
 // A new thread can wait for a processor for hundreds of milliseconds where forty others want it.
 // One that never begins does not hold the program.
 constexpr uint64_t kStartPatienceNs = 2'000'000'000;
@@ -66,6 +68,14 @@ bool SendClockPair(Injection& self) {
   if (self.ring.Send(wire::MessageKind::kClockPair, best)) return true;
   self.ring.Count(wire::kCounterOthersDropped);
   return false;
+}
+
+// True: something has ended on the GPU since the hang was seen.
+bool EndHang(Injection& self) {
+  if (self.hang_since_ns == 0 || self.drain.ended_count() == self.ended_before_hang) return false;
+  self.hang_since_ns = 0;
+  SendDetail(self, wire::DetailKind::kHang, 0, "");
+  return true;
 }
 
 class Flusher {
@@ -185,6 +195,27 @@ class Flusher {
     period_ns_ = progress ? kFlushPeriodNs : period_ns_ * 2;
     if (period_ns_ > kSlowestFlushPeriodNs) period_ns_ = kSlowestFlushPeriodNs;
     next_flush_ns_ = now_ns + period_ns_;
+    LookForHang(now_ns);
+  }
+
+  // A buffer that does not come back although everything was flushed again and again holds work
+  // that has not ended, and maybe much that has. What a forced flush brings without a time has not
+  // ended, and loses its time: so there is one in each hang, and the next hang must be longer.
+  void LookForHang(uint64_t now_ns) {
+    const uint64_t since_ns = self_.hang_since_ns;
+    if (EndHang(self_)) longest_hang_ns_ = now_ns - since_ns;
+    const uint64_t hang_ns = self_.mapped.header->hang_ns;
+    const uint64_t longest_ns =
+        longest_hang_ns_ > self_.drain.longest_ns() ? longest_hang_ns_ : self_.drain.longest_ns();
+    const uint64_t oldest_ns = self_.pool.OldestNs();
+    if (hang_ns == 0 || self_.hang_since_ns != 0 || oldest_ns > now_ns ||
+        now_ns - oldest_ns < hang_ns + longest_ns) {
+      return;
+    }
+    self_.hang_since_ns = oldest_ns;
+    SendDetail(self_, wire::DetailKind::kHang, oldest_ns, "");
+    self_.cupti.flush_all(cupti::kFlushForced);
+    self_.ended_before_hang = self_.drain.ended_count();
   }
 
   void FetchSamples() {
@@ -212,6 +243,7 @@ class Flusher {
   uint64_t next_samples_ns_ = 0;
   uint64_t period_ns_ = kFlushPeriodNs;
   uint64_t flushed_calls_ = 0;
+  uint64_t longest_hang_ns_ = 0;
   uint64_t looked_ns_ = MonotonicNs();
   uint64_t alone_ns_ = 0;
   uint32_t heartbeat_ = 0;
@@ -229,6 +261,7 @@ void FlushLast(Injection& self) {
   if (self.cupti.flush_all(cupti::kFlushForced) != cupti::kSuccess) {
     self.ring.Count(wire::kCounterCuptiErrors);
   }
+  EndHang(self);
   if (!closed && self.context_exists.load(std::memory_order_acquire)) SendClockPair(self);
 }
 
@@ -361,8 +394,11 @@ void StopFlusher(Injection& self) {
   }
   self.flusher_wake.Notify();
   const bool inside_call = IsInsideCall(self, CurrentThread());
+  const uint64_t first_call_ns = g_process.first_call_ns.load();
   const uint64_t deadline_ns =
-      MonotonicNs() + (inside_call ? kExitInsideCallPatienceNs : kExitPatienceNs);
+      first_call_ns != 0
+          ? first_call_ns + kExitInFirstCallPatienceNs
+          : MonotonicNs() + (inside_call ? kExitInsideCallPatienceNs : kExitPatienceNs);
   while (true) {
     const uint32_t ticket = self.flusher_done.Ticket();
     const uint64_t now_ns = MonotonicNs();

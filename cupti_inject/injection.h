@@ -63,6 +63,9 @@ struct Process {
   // The thread that was seen to replay CUDA graphs, in all sessions: see LeaveCupti.
   std::atomic<uint32_t> graph_thread{0};  // 0: none; kSeveralThreads
   std::atomic<bool> keeps_cupti{false};   // for good
+  // Since when a thread of ours is in CUPTI's first call after an attach, which spins until the GPU
+  // has finished its work, if it ever does; 0: in none. Until then there is no other session.
+  std::atomic<uint64_t> first_call_ns{0};
   // A session has set CUPTI up, and it has not been finalized since.
   std::atomic<bool> has_cupti{false};
   // The same of the parent, in a forked child that may initialize CUDA itself. CUPTI's own threads
@@ -125,6 +128,9 @@ struct Injection {        // NOLINT(clang-analyzer-optin.performance.Padding): o
   std::atomic<bool> stop{false};          // the program exits
   std::atomic<bool> finished{false};
   std::atomic<bool> context_exists{false};
+  // Of the flusher's thread, while nothing ends on the GPU: since when, and how much had ended.
+  uint64_t hang_since_ns = 0;  // 0: it does not hang
+  uint64_t ended_before_hang = 0;
   bool keeps_kinds_on = false;  // at the end of an attached session: see LeaveCupti
   bool has_flusher = false;
 };

@@ -72,4 +72,23 @@ constexpr size_t CorrelationOffset(uint32_t kind) {
   }
 }
 
+// Offset of the time at which the GPU began what the record describes, which is followed by the
+// end; 0: it describes no work of the GPU.
+constexpr size_t WorkStartOffset(uint32_t kind) {
+  switch (kind) {
+    case cupti::kKindConcurrentKernel:
+    case cupti::kKindMemcpy:
+    case cupti::kKindMemcpy2:
+    case cupti::kKindMemset:
+      return offsetof(cupti::Kernel, start_ns);
+    case cupti::kKindGraphTrace:
+      return offsetof(cupti::GraphTrace, start_ns);
+    default:
+      return 0;
+  }
+}
+static_assert(offsetof(cupti::Kernel, start_ns) == offsetof(cupti::Memcpy, start_ns));
+static_assert(offsetof(cupti::Kernel, start_ns) == offsetof(cupti::MemcpyPeer, start_ns));
+static_assert(offsetof(cupti::Kernel, start_ns) == offsetof(cupti::Memset, start_ns));
+
 }  // namespace xpu::inject

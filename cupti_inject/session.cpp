@@ -35,6 +35,7 @@ uint64_t RandomNumber() {
 // and g_injection made new.
 void OnForkedChild() {
   ReturnToLoadedFilesInChild();
+  g_process.first_call_ns.store(0);
   if (g_process.has_cupti.exchange(false)) g_process.has_cupti_of_parent.store(true);
   Deactivate(g_injection);
   g_injection.leaving.store(Leaving::kNot);  // cuptiFinalize would wait for CUPTI's threads

@@ -33,11 +33,33 @@ bool Try(Injection& self, const char* what, cupti::Result result) {
   return false;
 }
 
+// Asking first whether the GPU runs dry was rejected: cuStreamQuery of the legacy stream breaks the
+// capture of a graph that another thread makes in a blocking stream (an H200, in all modes).
+class FirstCall {
+ public:
+  explicit FirstCall(Injection& self) : self_(self) {
+    Set(MonotonicNs(), wire::State::kStartsCupti);
+  }
+  FirstCall(const FirstCall&) = delete;
+  FirstCall& operator=(const FirstCall&) = delete;
+  ~FirstCall() { Set(0, wire::State::kConnected); }
+
+ private:
+  void Set(uint64_t since_ns, wire::State state) {
+    if (!self_.attached) return;
+    g_process.first_call_ns.store(since_ns);
+    self_.ring.SetState(state);
+  }
+
+  Injection& self_;
+};
+
 // The first call to CUPTI that matters: it alone tells whether another tool is there.
 bool Subscribe(Injection& self, char* reason, size_t reason_size) {
   char holder[128] = "";
   const bool had_cupti = g_process.has_cupti.exchange(true);  // before a fork can copy it
   cupti::Result result;
+  const FirstCall first(self);
   void* const mark = reinterpret_cast<void*>(uintptr_t{self.number});
   if (self.cupti.subscribe_v2 != nullptr) {
     cupti::SubscriberParameters parameters{};

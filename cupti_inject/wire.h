@@ -46,7 +46,7 @@
 
 namespace xpu::wire {
 
-inline constexpr uint32_t kVersion = 12;
+inline constexpr uint32_t kVersion = 13;
 inline constexpr char kEnvironmentVariable[] = "XPU_INJECT";
 inline constexpr char kCuptiLibVariable[] = "XPU_CUPTI_LIB";  // the libcupti to use, a path
 inline constexpr size_t kSecretBytes = 16;  // 32 hexadecimal digits in the environment
@@ -88,6 +88,9 @@ enum class State : uint32_t {  // of the library, in the order of its life
   kDormant = 2,    // a Detail message says why
   kFinished = 3,   // flushed at exit
   kAbandoned = 4,  // flushed, because the recorder seemed dead
+  // After an attach, between kConnected and the next: CUPTI's first call waits until the GPU has
+  // finished its work.
+  kStartsCupti = 5,
 };
 
 // Monotonic totals; the consumer turns them into losses. They survive the death of the program.
@@ -153,6 +156,9 @@ struct RingHeader {
   // program's to sample.
   std::atomic<uint32_t> claim_answer;
   uint64_t sample_buffer_bytes;
+  // If nothing ends for so much longer than the longest work took, what is unfinished is sent as it
+  // is. 0: never.
+  uint64_t hang_ns;
   alignas(64) std::atomic<uint64_t> head;    // bytes ever reserved
   alignas(64) std::atomic<uint64_t> tail;    // bytes ever consumed
   alignas(64) std::atomic<uint32_t> closed;  // the recorder has stopped: produce nothing more
@@ -405,6 +411,9 @@ enum class DetailKind : uint32_t {
   kNotSampled = 6,     // text: why a context's program counters are not sampled
   // `number`: 1 if PyTorch's allocator is followed; text: the function that it calls, or why not.
   kAllocator = 7,
+  // `number`: since when something is unfinished (CLOCK_MONOTONIC), 0 when work ends again. Work
+  // without a time after the former had not ended then.
+  kHang = 8,
 };
 
 struct DetailMessage {

@@ -361,7 +361,8 @@ struct OffCpuWait {
     # when it was woken, and waited only for a CPU from then on; end_ns: not known, or never;
     # start_ns: it could run all the time
   isOpen @11 :Column $flag;
-    # it had not ended when recording ended or was switched off, which is end_ns
+    # it had not ended when recording ended or was switched off, which is end_ns; if that is start_ns
+    # too, the waiting threads of a process were listed then, because its GPU finished nothing
   argument @12 :Column $u64 $is(address);
     # the first argument of the system call: the address of a futex, or a descriptor
   fileType @13 :Column $u32;

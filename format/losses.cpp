@@ -187,6 +187,18 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kMovedCodeUnknown, "moved_code_unknown", Severity::kPartial,
      "{range|ranges} of code in the place of a file's code, which differs from it",
      "The program generated or changed this code: names of the file are not used for it."},
+    {LossKind::kHangTimesLost, "hang_times_lost", Severity::kPartial,
+     "GPU {record|records} without a time, taken while nothing ended on the GPU, which went on "
+     "later",
+     "When nothing has ended for 10 s longer than the longest operation so far, unfinished work is "
+     "recorded as it is."},
+    {LossKind::kGpuNotFinished, "gpu_not_finished", Severity::kLost,
+     "{process|processes} whose GPU activity is missing while work from before the attach went on",
+     "The GPU is busy, or hangs: the CPU samples show where the threads wait; attach again once it "
+     "has finished, or record the program from its start."},
+    {LossKind::kThreadsNotListed, "threads_not_listed", Severity::kNote,
+     "{process|processes} whose waiting threads could not be listed while nothing ended on the GPU",
+     "That needs root, or capabilities that xpu-record --check names."},
 }};
 
 }  // namespace

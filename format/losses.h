@@ -79,6 +79,9 @@ enum class LossKind : uint8_t {
   kOldCupti,
   kGeneratedCodeOutdated,
   kMovedCodeUnknown,
+  kHangTimesLost,
+  kGpuNotFinished,
+  kThreadsNotListed,
   kCount,
 };
 

@@ -502,6 +502,7 @@ Status Attaching::Impl::Refusal() {
   const std::string reason = text[0] == '\0' ? "the library could not be loaded into it" : text;
   const char* hint = "start the program under xpu-record";
   if (reason == wire::kAttachIsTaken) hint = "wait until the other one has ended, or end it";
+  if (reason == wire::kAttachWaits) hint = "attach again when the GPU has finished, or restart it";
   if (reason == wire::kAttachIsForked) hint = "start the recording after the fork";
   return Error{ErrorKind::kUnsupported, reason, hint};
 }

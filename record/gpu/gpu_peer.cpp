@@ -90,6 +90,7 @@ void GpuPeer::Drain(EventSink& sink) {
   if (!had_fault && !peer_.ring.fault().empty()) {
     Add(sink, LossKind::kWireInvalid, 1, peer_.ring.fault());
   }
+  FollowWait(sink, state);
   if (state != state_) {
     state_ = state;
     changed_ = true;
@@ -111,6 +112,13 @@ void GpuPeer::Finish(EventSink& sink, End end) {
     Drain(sink);
   }
   samples_.Update(sink, true);
+  if (state_ == wire::State::kStartsCupti) {
+    Add(sink, LossKind::kGpuNotFinished, 1,
+        Format("process {}{}", pid(),
+               end == End::kOfProcess
+                   ? ": it ended meanwhile"
+                   : ": a thread of it stays busy in the CUDA driver until the GPU has finished"));
+  }
   CountMissing(sink, end);
 }
 
@@ -295,7 +303,9 @@ bool GpuPeer::TakeActivity(Bytes message, EventSink& sink) {
       Add(sink, LossKind::kWireInvalid, 1, "record whose name was not sent");
     }
   }
+  const uint64_t untimed = sink.losses().total(LossKind::kInvalidTime);
   WriteActivity(*record, decoded, *name, instance(), sink);
+  unfinished_ += sink.losses().total(LossKind::kInvalidTime) - untimed;
   return true;
 }
 
@@ -324,6 +334,11 @@ bool GpuPeer::TakeApiCall(Bytes message, EventSink& sink) {
   call.return_value = raw.return_value;
   call.graph_nodes = raw.graph_nodes;
   sink.Write(call);
+  // It was waiting when the hang was seen, and has what it waited for.
+  if (call.return_value == 0 && call.end_ns > hang_seen_ns_ &&
+      call.start_ns < hang_since_ns_ + (hang_seen_ns_ - hang_since_ns_) / 2) {
+    EndHang(sink);
+  }
   calls_.Add({raw.domain, raw.callback_id, raw.correlation_id, raw.start_ns, raw.return_value,
               raw.graph_nodes});
   return true;
@@ -450,6 +465,47 @@ void GpuPeer::AnswerClaim(bool is_granted) {
                                          std::memory_order_release);
 }
 
+// CUPTI waits until the GPU has finished what was launched before the attach. Whether it ever does
+// nobody can tell.
+void GpuPeer::FollowWait(EventSink& sink, wire::State state) {
+  constexpr uint64_t kPatienceNs = 2'000'000'000;
+  const uint64_t now_ns = MonotonicNs();
+  if (state == wire::State::kStartsCupti) {
+    if (wait_since_ns_ == 0) wait_since_ns_ = now_ns;
+    if (now_ns - wait_since_ns_ < kPatienceNs || std::exchange(wait_is_reported_, true)) return;
+    changed_ = true;
+    detail_ = "the GPU has not finished the work that was launched before the attach";
+    hang_text_ = Format(
+        "GPU activity is not recorded yet: {}\nhint: it is recorded once the GPU has finished; "
+        "until "
+        "then a thread of the program is busy in the CUDA driver",
+        detail_);
+  } else if (std::exchange(wait_is_reported_, false)) {
+    detail_ = Format("the GPU finished the work from before the attach after {:.1f} s",
+                     static_cast<double>(now_ns - wait_since_ns_) / 1e9);
+    Add(sink, LossKind::kGpuNotFinished, 1,
+        Format("process {}: {}, and is recorded since", pid(), detail_));
+  }
+}
+
+void GpuPeer::BeginHang(uint64_t since_ns) {
+  hang_seen_ns_ = MonotonicNs();
+  hang_since_ns_ = std::min(since_ns, hang_seen_ns_);
+  unfinished_ = 0;
+  detail_ = Format(
+      "nothing has ended on the GPU for {:.1f} s, and what was unfinished then has no "
+      "time",
+      static_cast<double>(hang_seen_ns_ - hang_since_ns_) / 1e9);
+  hang_text_ = Format("{}\nhint: xpu-report shows it while it is being recorded", detail_);
+}
+
+void GpuPeer::EndHang(EventSink& sink) {
+  if (std::exchange(hang_since_ns_, 0) == 0) return;
+  Add(sink, LossKind::kHangTimesLost, unfinished_, Format("process {}: {}", pid(), detail_));
+  detail_.clear();
+  changed_ = true;
+}
+
 bool GpuPeer::TakeDetail(Bytes message, EventSink& sink) {
   const auto fixed = ReadFixed<wire::DetailMessage>(message);
   if (!fixed) return false;
@@ -477,6 +533,9 @@ bool GpuPeer::TakeDetail(Bytes message, EventSink& sink) {
       if ((*fixed)->number == 0) {
         Add(sink, LossKind::kAllocatorUnknown, 1, std::string(TextOf(*text)));
       }
+      return true;
+    case wire::DetailKind::kHang:
+      (*fixed)->number != 0 ? BeginHang((*fixed)->number) : EndHang(sink);
       return true;
     case wire::DetailKind::kCuptiPath:
       cupti_path_ = TextOf(*text);

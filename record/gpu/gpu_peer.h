@@ -69,7 +69,11 @@ class GpuPeer {
   uint32_t pid() const { return static_cast<uint32_t>(peer_.pid); }
   uint64_t markers() const;
   // False where only NVTX has loaded the library: CUDA has not started.
-  bool has_cuda() const { return state_ != wire::State::kConnected; }
+  bool has_cuda() const {
+    return state_ != wire::State::kConnected && state_ != wire::State::kStartsCupti;
+  }
+  // After an attach: work from before goes on for longer than a recording waits for its beginning.
+  bool waits_for_gpu() const { return state_ == wire::State::kStartsCupti && wait_is_reported_; }
   // True if launch stacks come from the marker although the library was to take them itself.
   bool marker_used() const { return marker_used_; }
   // After the process has ended, these still hold the stacks that wait for unwind tables.
@@ -78,6 +82,9 @@ class GpuPeer {
   const std::string& marker_reason() const { return marker_reason_; }
   // Returns the path of the libcupti that the library holds, once; empty if it holds none.
   std::string TakeHeldCupti();
+  // Returns, once for each hang of the GPU or wait for it, what it looks like; empty if there is
+  // none.
+  std::string TakeHang() { return std::exchange(hang_text_, {}); }
   // Returns, once, what the library reported about itself, for -v.
   std::string TakeNews() { return std::exchange(news_, {}); }
 
@@ -91,6 +98,9 @@ class GpuPeer {
   bool TakeClockPair(Bytes message, EventSink& sink);
   bool TakeCallbackName(Bytes message, EventSink& sink);
   bool TakeDetail(Bytes message, EventSink& sink);
+  void FollowWait(EventSink& sink, wire::State state);
+  void BeginHang(uint64_t since_ns);
+  void EndHang(EventSink& sink);
   bool TakeGraphNode(Bytes message, EventSink& sink);
   bool TakeNvtx(Bytes message, EventSink& sink);
   bool TakeNvtxSchemaEntry(Bytes message, EventSink& sink);
@@ -123,6 +133,15 @@ class GpuPeer {
   InlineStacks stacks_;
   GpuSamples samples_;
   std::vector<Switch> switches_;
+  // While nothing ends on the GPU: since when, when that was seen, and how many records came
+  // without a time since.
+  uint64_t hang_since_ns_ = 0;  // 0: it does not hang
+  uint64_t hang_seen_ns_ = 0;
+  uint64_t unfinished_ = 0;
+  std::string hang_text_;
+  uint64_t wait_since_ns_ =
+      0;  // for the GPU, in CUPTI's first call after an attach; 0: it does not
+  bool wait_is_reported_ = false;
   std::string claimed_gpu_;
   uint32_t claim_ = 0;  // its number
 

@@ -137,6 +137,7 @@ Result<std::unique_ptr<Source>> GpuSource::Open(SourceContext& context) {
           (options.record_memory ? wire::kSettingMemory : 0) |
           (options.gpu_samples.is_on ? wire::kSettingGpuSamples : 0) | ControlSettings(options)));
   server.SetDeviceBuffers(context.device_buffers);
+  server.SetHang(context.hang_ns);
   server.SetSampling(options.gpu_samples.period_bits, options.gpu_samples.buffer_bytes);
   const std::optional<CaptureRange>& range = options.control.capture_range;
   if (range && !range->is_profiler_api) {
@@ -198,8 +199,9 @@ std::vector<int> GpuSource::fds() const {
 bool GpuSource::IsStarting() const {
   if (!attached_) return false;
   return attached_->IsBusy() || server_.IsExpecting() ||
-         std::any_of(peers_.begin(), peers_.end(),
-                     [](const auto& peer) { return !peer->has_cuda() && !peer->HasEnded(); });
+         std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) {
+           return !peer->has_cuda() && !peer->waits_for_gpu() && !peer->HasEnded();
+         });
 }
 
 void GpuSource::UpdateAttached(EventSink& sink) {
@@ -312,6 +314,14 @@ void GpuSource::FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end) {
   std::erase_if(sampled_gpus_, [&](const auto& gpu) { return gpu.second == peer.instance(); });
 }
 
+void GpuSource::ReportHang(GpuPeer& peer) {
+  const std::string text = peer.TakeHang();
+  if (text.empty()) return;
+  context_.hanging.push_back(peer.pid());
+  if (context_.options.quiet) return;
+  std::fprintf(stderr, "xpu-record: process %u: %s\n", peer.pid(), ForTerminal(text).c_str());
+}
+
 // A process may create several contexts on a GPU.
 void GpuSource::AnswerClaim(GpuPeer& peer) {
   if (peer.claimed_gpu().empty()) return;
@@ -345,6 +355,7 @@ void GpuSource::Drain(EventSink& sink) {
       peer->AnswerForTables(has_tables);
       AnswerClaim(*peer);
     }
+    ReportHang(*peer);
     if (const std::string news = peer->TakeNews(); context_.options.verbose) {
       std::fputs(ForTerminal(news).c_str(), stderr);
     }
@@ -436,7 +447,11 @@ void GpuSource::FlushPrograms(EventSink& sink) {
   constexpr uint64_t kPatienceNs = 2'000'000'000;
   const uint64_t deadline_ns = MonotonicNs() + kPatienceNs;
   const uint32_t gate = wire::kGatePaused | wire::kGateEnds;
-  for (const auto& peer : peers_) peer->SetGate(gate);
+  for (const auto& peer : peers_) {
+    peer->SetGate(gate);
+    // Such a library leaves when the GPU has finished.
+    if (peer->waits_for_gpu()) server_.HangUp(peer->instance().value);
+  }
   server_.SetGate(gate);
   const auto is_quiet = [](const auto& peer) { return peer->IsQuiet(); };
   // Programs that were attached to are as fast as before once the library has left CUPTI.

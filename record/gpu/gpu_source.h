@@ -61,6 +61,7 @@ class GpuSource : public Source {
   void FlushPrograms(EventSink& sink);
   void FollowRange(GpuPeer& peer);
   void AnswerClaim(GpuPeer& peer);
+  void ReportHang(GpuPeer& peer);
   void SetRange(const GpuPeer& peer, uint64_t time_ns, bool is_open, std::string cause);
   uint32_t Gate(bool others_open) const;
   void SetGates();

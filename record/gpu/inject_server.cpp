@@ -250,6 +250,7 @@ Result<InjectPeer> InjectServer::Welcome(const Pending& pending, const wire::Hel
   ring.header().patience_ns = kRecorderPatienceNs;
   ring.header().gate.store(gate_, std::memory_order_relaxed);
   ring.header().device_buffers = device_buffers_;
+  ring.header().hang_ns = hang_ns_;
   ring.header().sample_period_bits = sample_period_bits_;
   ring.header().sample_buffer_bytes = sample_buffer_bytes_;
   capture_range_.copy(ring.header().capture_range, wire::kCaptureRangeBytes);

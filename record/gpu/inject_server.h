@@ -55,6 +55,7 @@ class InjectServer {
   // The initial gate of libraries that connect later: bits of wire::kGate...
   void SetGate(uint32_t gate) { gate_ = gate; }
   void SetDeviceBuffers(uint64_t count) { device_buffers_ = count; }  // wire::RingHeader
+  void SetHang(uint64_t ns) { hang_ns_ = ns; }                        // likewise
   void SetSampling(uint32_t period_bits, uint64_t buffer_bytes) {     // likewise
     sample_period_bits_ = period_bits;
     sample_buffer_bytes_ = buffer_bytes;
@@ -113,6 +114,7 @@ class InjectServer {
   uint32_t settings_ = 0;
   uint32_t gate_ = 0;
   uint64_t device_buffers_ = 0;
+  uint64_t hang_ns_ = 0;
   uint32_t sample_period_bits_ = 0;
   uint64_t sample_buffer_bytes_ = 0;
   std::string capture_range_;

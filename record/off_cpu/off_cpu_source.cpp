@@ -116,6 +116,10 @@ class OffCpuSource::Impl {
         remote_stacks_(context.processes, context.tables.get()) {}
 
   Status Open(const SourceContext& context);
+  // Only for ListWaits.
+  Status OpenList(const SourceContext& context);
+  // Records where the threads of the process wait now.
+  Status ListWaits(uint32_t pid);
   void Switch(bool on);
   void Drain(EventSink& sink);
   // Writes the sums so far.
@@ -131,7 +135,8 @@ class OffCpuSource::Impl {
     uint8_t flags = 0;
   };
 
-  Status Load(const SourceContext& context);
+  Status Load(const SourceContext& context, bool only_lists = false);
+  Status OpenRings();
   Status Attach(bpf_program* program);
   // Runs a program for each thread of the system.
   Status ForEachThread(bpf_program* program) const;
@@ -172,7 +177,7 @@ class OffCpuSource::Impl {
   uint64_t events_counted_ = 0;
 };
 
-Status OffCpuSource::Impl::Load(const SourceContext& context) {
+Status OffCpuSource::Impl::Load(const SourceContext& context, bool only_lists) {
   XPU_ASSIGN_OR_RETURN(const PidNamespace pid_namespace, OwnPidNamespace());
   program_.reset(off_cpu_bpf::open());
   if (!program_) return BpfError("BPF program off_cpu: open", -errno);
@@ -188,6 +193,10 @@ Status OffCpuSource::Impl::Load(const SourceContext& context) {
     program_->rodata->page_fault_entry_end = entry.end;
   }
   ChooseEndOfWait(*program_);
+  for (bpf_program* one = nullptr;
+       only_lists && (one = bpf_object__next_program(program_->obj, one)) != nullptr;) {
+    bpf_program__set_autoload(one, one == program_->progs.list_wait);
+  }
   XPU_RETURN_IF_ERROR(UseUnwinder(*program_, unwinder_));
   XPU_RETURN_IF_ERROR(WatchOnly(*program_, context.scope));
   const int result = off_cpu_bpf::load(program_.get());
@@ -211,8 +220,17 @@ Status OffCpuSource::Impl::ForEachThread(bpf_program* program) const {
   return Ok();
 }
 
-Status OffCpuSource::Impl::Open(const SourceContext& context) {
-  XPU_RETURN_IF_ERROR(Load(context));
+Status OffCpuSource::Impl::OpenList(const SourceContext& context) {
+  XPU_RETURN_IF_ERROR(Load(context, true));
+  return OpenRings();
+}
+
+Status OffCpuSource::Impl::ListWaits(uint32_t pid) {
+  program_->bss->listed_pid = pid;
+  return ForEachThread(program_->progs.list_wait);
+}
+
+Status OffCpuSource::Impl::OpenRings() {
   XPU_ASSIGN_OR_RETURN(BpfRing ring,
                        BpfRing::Open(program_->maps.off_cpu_events,
                                      [this](std::span<const std::byte> bytes) { Take(bytes); }));
@@ -222,6 +240,12 @@ Status OffCpuSource::Impl::Open(const SourceContext& context) {
                                                        TakeTotals(bytes);
                                                      }));
   totals_ = std::make_unique<BpfRing>(std::move(totals));
+  return Ok();
+}
+
+Status OffCpuSource::Impl::Open(const SourceContext& context) {
+  XPU_RETURN_IF_ERROR(Load(context));
+  XPU_RETURN_IF_ERROR(OpenRings());
   const auto& programs = program_->progs;
   if (context.scope.is_program()) {
     XPU_RETURN_IF_ERROR(Attach(programs.inherit_mark));
@@ -458,7 +482,10 @@ OffCpuSource::OffCpuSource(SourceContext& context) : context_(context) {}
 OffCpuSource::~OffCpuSource() = default;
 
 Result<std::unique_ptr<Source>> OffCpuSource::Open(SourceContext& context) {
-  if (!context.options.record_off_cpu) return std::unique_ptr<Source>();
+  const RecordOptions& options = context.options;
+  if (!options.record_off_cpu && (!options.record_gpu || !options.inject)) {
+    return std::unique_ptr<Source>();
+  }
   return std::unique_ptr<Source>(new OffCpuSource(context));
 }
 
@@ -472,18 +499,43 @@ Status OffCpuSource::Try() {
 }
 
 Status OffCpuSource::Arm() {
+  if (!context_.options.record_off_cpu) return Ok();
   impl_ = std::make_unique<Impl>(context_);
   return impl_->Open(context_);
 }
 
-void OffCpuSource::Switch(const SwitchState& wanted) { impl_->Switch(wanted.is_on); }
+void OffCpuSource::Switch(const SwitchState& wanted) {
+  if (context_.options.record_off_cpu) impl_->Switch(wanted.is_on);
+}
 
-void OffCpuSource::Drain(EventSink& sink) { impl_->Drain(sink); }
+void OffCpuSource::ListWaits(uint32_t pid, EventSink& sink) {
+  Status listed = Ok();
+  if (!impl_) {
+    impl_ = std::make_unique<Impl>(context_);
+    listed = impl_->OpenList(context_);
+  }
+  if (listed.ok()) listed = impl_->ListWaits(pid);
+  if (listed.ok()) return;
+  if (!context_.options.record_off_cpu) impl_.reset();
+  sink.losses().Add(LossKind::kThreadsNotListed, 1, pid, {},
+                    Format("process {}: {}", pid, listed.error().message));
+}
 
-void OffCpuSource::BeforeNextPart(EventSink& sink) { impl_->WriteSums(sink); }
+void OffCpuSource::Drain(EventSink& sink) {
+  for (const uint32_t pid : std::exchange(context_.hanging, {})) ListWaits(pid, sink);
+  if (impl_) impl_->Drain(sink);
+}
 
-void OffCpuSource::CountLosses(EventSink& sink) { impl_->CountLosses(sink.losses(), false); }
+void OffCpuSource::BeforeNextPart(EventSink& sink) {
+  if (context_.options.record_off_cpu) impl_->WriteSums(sink);
+}
 
-void OffCpuSource::Stop(EventSink& sink, bool /*may_go_on*/) { impl_->Stop(sink); }
+void OffCpuSource::CountLosses(EventSink& sink) {
+  if (impl_) impl_->CountLosses(sink.losses(), false);
+}
+
+void OffCpuSource::Stop(EventSink& sink, bool /*may_go_on*/) {
+  if (context_.options.record_off_cpu) impl_->Stop(sink);
+}
 
 }  // namespace xpu

@@ -6,6 +6,9 @@
 // recording ends, or is paused, are recorded as open: their stacks are read from the waiting
 // threads, and left out if a thread has run meanwhile. Ending them by an interruption of the
 // threads was rejected, because some system calls then return early.
+//
+// Without --off-cpu it only lists where the threads of a process wait while nothing ends on the GPU
+// (SourceContext::hanging), with a program that it loads then.
 #pragma once
 
 #include <memory>
@@ -33,9 +36,10 @@ class OffCpuSource : public Source {
  private:
   class Impl;
   explicit OffCpuSource(SourceContext& context);
+  void ListWaits(uint32_t pid, EventSink& sink);
 
   SourceContext& context_;
-  std::unique_ptr<Impl> impl_;  // nullptr until Arm
+  std::unique_ptr<Impl> impl_;  // nullptr until Arm, or until waits are listed
 };
 
 }  // namespace xpu

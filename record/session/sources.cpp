@@ -32,6 +32,7 @@ Result<Sources> Sources::Open(const RecordOptions& options, std::vector<std::str
   all.context_->environment = std::move(environment);
   all.context_->table_delay = hooks.table_delay;
   all.context_->device_buffers = hooks.device_buffers;
+  if (hooks.hang_ns != 0) all.context_->hang_ns = hooks.hang_ns;
   std::vector<OpenSource*> wanted(std::begin(kSources), std::end(kSources));
   wanted.insert(wanted.end(), hooks.sources.begin(), hooks.sources.end());
   for (OpenSource* open : wanted) {

@@ -17,6 +17,7 @@ struct TestHooks {
   EventSink::Filter filter;                  // of events to write
   std::chrono::milliseconds table_delay{0};  // delay of each unwind table
   uint64_t device_buffers = 0;               // wire::RingHeader
+  uint64_t hang_ns = 0;                      // likewise; 0: the usual time
   std::vector<OpenSource*> sources;          // added after the usual ones
   std::function<void(RecordOptions&)> change_options;
 };

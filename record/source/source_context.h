@@ -42,6 +42,9 @@ struct SourceContext {
   ProcessTable& processes;
   std::chrono::milliseconds table_delay{0};  // UnwindTables::Options
   uint64_t device_buffers = 0;               // wire::RingHeader
+  uint64_t hang_ns = 10'000'000'000;         // likewise
+  // Processes on whose GPU nothing ends: their waiting threads are to be listed, once.
+  std::vector<uint32_t> hanging;
   // True if the kernel reports processes and mappings; otherwise each source finds those that it
   // needs.
   bool has_task_records = false;

@@ -159,8 +159,8 @@ struct Driver {
   uint32_t (*graph_exec_id)(CUgraphExec exec);
   uint64_t (*graph_node_id)(CUgraphNode node);
   bool (*has_executable_graphs)();  // one was instantiated at some time
-  // When a kernel ends the context by a fault, or has: its work that has not ended by then never
-  // ends. UINT64_MAX: none does. 0: the first of all contexts.
+  // Returns when a kernel ends the context by a fault: its work that has not ended by then never
+  // ends. UINT64_MAX: none does. Context 0 stands for the first of all that fault.
   uint64_t (*fault_ns)(uint32_t context_id);
   CUresult (*fault)();          // that has happened in the thread's context
   uint64_t (*busy_until_ns)();  // when what was launched so far has ended

@@ -157,7 +157,7 @@ def recorder(env=None):
     """The shipped xpu-record; if the environment has switches for tests, the one that reads them
     (recorder_for_tests.cpp)."""
     switches = {"XPU_TEST_DROP", "XPU_TEST_WITHOUT", "XPU_TEST_TABLE_DELAY_MS",
-                "XPU_TEST_SOURCE", "XPU_TEST_DEVICE_BUFFERS", "XPU_TEST_GPU_LIBRARIES"} & {*os.environ, *(env or {})}
+                "XPU_TEST_SOURCE", "XPU_TEST_DEVICE_BUFFERS", "XPU_TEST_HANG_MS", "XPU_TEST_GPU_LIBRARIES"} & {*os.environ, *(env or {})}
     return find("record/xpu-record-for-tests" if switches else "record/xpu-record")
 
 

@@ -4,6 +4,7 @@
 //   XPU_TEST_SOURCE=toy      one source more (toy_source.h)
 //   XPU_TEST_TABLE_DELAY_MS=N  each unwind table takes so much longer
 //   XPU_TEST_DEVICE_BUFFERS=N  CUPTI may have so many buffers on the device
+//   XPU_TEST_HANG_MS=N       the GPU hangs when nothing has ended for so long
 //   XPU_TEST_GPU_LIBRARIES=DIRECTORY  GPU metrics are read with the libraries there, to which
 //                           variables XPU_FAKE_... are passed
 //   XPU_TEST_WITHOUT=NAME,  features of the kernel that are not used
@@ -85,6 +86,9 @@ int main(int argc, char** argv) {
   }
   if (const char* buffers = std::getenv("XPU_TEST_DEVICE_BUFFERS")) {
     hooks.device_buffers = ParseNumber<uint64_t>(buffers).value_or(0);
+  }
+  if (const char* hang_ms = std::getenv("XPU_TEST_HANG_MS")) {
+    hooks.hang_ns = ParseNumber<uint64_t>(hang_ms).value_or(0) * 1'000'000;
   }
   if (const char* directory = std::getenv("XPU_TEST_GPU_LIBRARIES")) {
     hooks.change_options = [directory = std::string(directory)](RecordOptions& options) {

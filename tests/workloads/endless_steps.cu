@@ -1,6 +1,7 @@
 // Steps without end, to attach to. Each thread launches the same number of kernels in every step
 // and notes when it began, so that the steps inside a recording's window can be counted.
 //   --threads T --launches K (kernels of a step) --spin-us N (of each kernel)
+//   --first-ms N (a kernel before the first step)
 //   --sync-every S (steps; 0: never) --sleep-us M (after each step)
 //   --graph (a step also replays a graph of K kernels that was made at the start)
 //   --replay-after-ms M (of --graph: not before that time has passed)
@@ -21,6 +22,7 @@ namespace {
 struct Worker {
   int launches = 0;
   unsigned long long spin_ns = 0;
+  unsigned long long first_ns = 0;
   uint64_t sync_every = 0;
   uint64_t sleep_us = 0;
   uint64_t replay_from_ns = 0;  // CLOCK_MONOTONIC
@@ -47,6 +49,10 @@ XPU_FRAME void LaunchStep(Worker* worker) {
   }
 }
 
+XPU_FRAME void LaunchFirst(Worker* worker) {
+  XPU_LAUNCH_UNCOUNTED(endless_kernel, dim3(1), dim3(32), worker->stream, worker->first_ns);
+}
+
 XPU_FRAME void ReplayStep(Worker* worker) {
   if (worker->graph == nullptr || worker->times.back() < worker->replay_from_ns) return;
   XPU_CUDA(cudaGraphLaunch(worker->graph, worker->stream));
@@ -54,6 +60,7 @@ XPU_FRAME void ReplayStep(Worker* worker) {
 
 XPU_FRAME void RunSteps(Worker* worker) {
   worker->tid = workload::ThreadId();
+  if (worker->first_ns != 0) LaunchFirst(worker);
   ++running;
   for (uint64_t step = 0; !ends.load(std::memory_order_relaxed); ++step) {
     worker->times.push_back(workload::ClockNs(CLOCK_MONOTONIC));
@@ -91,6 +98,7 @@ int main(int argc, char** argv) {
     worker.times.clear();
     worker.launches = static_cast<int>(workload::OptionNumber(argc, argv, "--launches", 30));
     worker.spin_ns = workload::OptionNumber(argc, argv, "--spin-us", 5) * 1000;
+    worker.first_ns = workload::OptionNumber(argc, argv, "--first-ms", 0) * 1'000'000;
     worker.sync_every = workload::OptionNumber(argc, argv, "--sync-every", 10);
     worker.sleep_us = workload::OptionNumber(argc, argv, "--sleep-us", 0);
     worker.replay_from_ns = workload::ClockNs(CLOCK_MONOTONIC) +

@@ -42,6 +42,21 @@ TEST(BufferPool, CountsWhatIsOut) {
   EXPECT_EQ(pool.outstanding(), 0u);
 }
 
+TEST(BufferPool, KnowsSinceWhenItsOldestBufferIsOut) {
+  BufferPool pool;
+  EXPECT_EQ(pool.OldestNs(), UINT64_MAX);
+  const uint64_t before_ns = MonotonicNs();
+  uint8_t* first = pool.Take();
+  const uint64_t between_ns = MonotonicNs();
+  uint8_t* second = pool.Take();
+  EXPECT_GE(pool.OldestNs(), before_ns);
+  EXPECT_LE(pool.OldestNs(), between_ns);
+  pool.Give(first, 0);
+  EXPECT_GE(pool.OldestNs(), between_ns);
+  pool.Give(second, 0);
+  EXPECT_EQ(pool.OldestNs(), UINT64_MAX);
+}
+
 TEST(BufferPool, ManyThreadsNeverShareABuffer) {
   BufferPool pool;
   std::atomic<bool> shared{false};

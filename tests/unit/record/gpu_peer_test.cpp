@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cupti_inject/cupti_abi.h"
+#include "record/base/clock.h"
 #include "tests/unit/record/peer_testing.h"
 
 namespace xpu {
@@ -206,6 +207,63 @@ TEST_F(GpuPeerTest, CountersBecomeLosses) {
   producer_.Count(wire::kCounterCuptiDropped, 1);
   peer_->Drain(*sink_);
   EXPECT_EQ(Lost(LossKind::kCuptiDropped), 7u);
+}
+
+// Since an hour, so that calls from before it was seen are of the past.
+constexpr uint64_t kHourNs = uint64_t{3600} * 1'000'000'000;
+
+TEST_F(GpuPeerTest, WorkWithoutATimeIsLostOnceTheGpuGoesOn) {
+  MakePeer();
+  SendKernel(1, 0, 0, 0);
+  SendDetail(wire::DetailKind::kHang, MonotonicNs() - kHourNs, "");
+  SendKernel(2, 0, 0, 0);
+  SendKernel(3, 0);
+  SendKernel(4, 0, 0, 0);
+  peer_->Drain(*sink_);
+  EXPECT_EQ(peer_->TakeHang(),
+            "nothing has ended on the GPU for 3600.0 s, and what was unfinished then has no time\n"
+            "hint: xpu-report shows it while it is being recorded");
+  EXPECT_EQ(peer_->TakeHang(), "");
+  EXPECT_EQ(Lost(LossKind::kHangTimesLost), 0u);
+  SendDetail(wire::DetailKind::kHang, 0, "");
+  SendDetail(wire::DetailKind::kHang, 0, "");
+  peer_->Drain(*sink_);
+  EXPECT_EQ(Lost(LossKind::kHangTimesLost), 2u);
+}
+
+TEST_F(GpuPeerTest, TheGpuGoesOnWhenACallHasWaitedForIt) {
+  struct Case {
+    uint64_t began_ago_ns;
+    int32_t result;
+    uint64_t lost;
+  };
+  for (const Case& one : {Case{kHourNs, 0, 1}, Case{kHourNs, 700, 0}, Case{0, 0, 0}}) {
+    MakePeer();
+    const uint64_t now_ns = MonotonicNs();
+    const uint64_t lost_before = Lost(LossKind::kHangTimesLost);
+    SendDetail(wire::DetailKind::kHang, now_ns - kHourNs, "");
+    SendKernel(1, 0, 0, 0);
+    wire::ApiCallMessage call{};
+    call.domain = 1;
+    call.start_ns = now_ns - one.began_ago_ns;
+    call.end_ns = now_ns + kHourNs;
+    call.return_value = one.result;
+    ASSERT_TRUE(producer_.Send(wire::MessageKind::kApiCall, call));
+    peer_->Drain(*sink_);
+    EXPECT_EQ(Lost(LossKind::kHangTimesLost) - lost_before, one.lost);
+  }
+}
+
+TEST_F(GpuPeerTest, ALibraryThatWaitsForTheGpuAtTheEndIsCounted) {
+  MakePeer();
+  producer_.SetState(wire::State::kStartsCupti);
+  peer_->Drain(*sink_);
+  EXPECT_FALSE(peer_->has_cuda());
+  EXPECT_FALSE(peer_->waits_for_gpu()) << "it may just have begun";
+  peer_->Finish(*sink_, GpuPeer::End::kLeft);
+  EXPECT_EQ(sink_->losses().details(LossKind::kGpuNotFinished),
+            std::vector<std::string>{"process 4711: a thread of it stays busy in the CUDA driver "
+                                     "until the GPU has finished"});
 }
 
 TEST_F(GpuPeerTest, ADormantLibraryReportsWhy) {
