@@ -31,35 +31,20 @@ TEST(Attach, FiftySessionsCountEachLaunchAndLeaveNothing) {
   });
 }
 
-bool IsAsleep(pid_t tid) {
-  std::ifstream stat("/proc/self/task/" + std::to_string(tid) + "/stat");
-  std::string line;
-  std::getline(stat, line);
-  const size_t name_end = line.rfind(')');
-  return name_end != std::string::npos && line.compare(name_end, 3, ") S") == 0;
-}
-
 // What ran when the recording began, and calls that were under way, are of no session of theirs.
 TEST(Attach, WorkFromBeforeIsLeftOutAndCounted) {
   InChild([] {
     const AttachFunction attach = LoadLibrary();
     for (int session = 0; session < 2; ++session) {
-      std::thread waiter;
-      std::atomic<bool> returned{true};
-      while (returned) {  // again, where the machine stood still as long as the kernel runs
-        if (waiter.joinable()) waiter.join();
-        returned = false;
-        std::atomic<pid_t> tid{0};
-        Launch(1'500'000'000);
-        waiter = std::thread([&returned, &tid] {
-          tid = gettid();
-          EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-          returned = true;
-        });
-        while (!returned && (tid == 0 || !IsAsleep(tid))) usleep(1000);
-      }
+      // CUPTI waits for this one, and while it does another is launched.
+      Launch(1'500'000'000);
       AttachingRecorder recorder;
-      ASSERT_TRUE(recorder.Begin(attach));
+      ASSERT_TRUE(recorder.Take(attach) && recorder.ReadHello() && recorder.Answer());
+      recorder.StartReading();
+      while (recorder.header().state == wire::State::kConnected) usleep(1000);
+      Launch(1'500'000'000);
+      std::thread waiter([] { EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess); });
+      ASSERT_TRUE(recorder.WaitUntil(wire::State::kActive));
       for (int i = 0; i < 10; ++i) Launch(0);
       waiter.join();
       const SessionRecords records = recorder.End();
