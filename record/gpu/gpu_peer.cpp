@@ -113,9 +113,10 @@ void GpuPeer::Finish(EventSink& sink, End end) {
   }
   samples_.Update(sink, true);
   if (state_ == wire::State::kStartsCupti) {
+    constexpr int kEndsMs = 100;  // the kernel may have reported the end already
     Add(sink, LossKind::kGpuNotFinished, 1,
         Format("process {}{}", pid(),
-               end == End::kOfProcess
+               HasEnded(kEndsMs)
                    ? ": it ended meanwhile"
                    : ": a thread of it stays busy in the CUDA driver until the GPU has finished"));
   }

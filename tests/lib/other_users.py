@@ -34,8 +34,8 @@ def readable_copy(work, env=None):
 
 
 def as_nobody(work, *arguments, **options):
-    return subprocess.run([readable_copy(work), *arguments], text=True, capture_output=True,
-                          cwd=work.path / "out", **NOBODY, **options)
+    return subprocess.run([readable_copy(work, options.get("env")), *arguments], text=True,
+                          capture_output=True, cwd=work.path / "out", **NOBODY, **options)
 
 
 FAIL, KILL = 0x00050000 | errno.EACCES, 0x80000000  # what a filter does

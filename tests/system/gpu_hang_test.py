@@ -11,6 +11,7 @@ import threading
 from attach_end_test import check_left, finish, threads_of_library, wait_for
 from attaching import Steps
 from gpu_capture import GpuCapture
+from other_users import as_nobody
 from simulated_gpu import simulated
 from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, main, recorder, require_recording,
                          symbols_of, workload)
@@ -128,6 +129,17 @@ def test_work_that_ends_later_is_counted():
         expect("the long kernel has lost its time",
                sum("long_kernel" in k["name"] for k in untimed), 1)
         expect("they are counted", capture.losses()["hang_times_lost"], len(untimed))
+
+
+def test_without_privileges_no_waits_are_listed():
+    env = simulated(XPU_TEST_HANG_MS="300")
+    with Workspace() as work:
+        result = as_nobody(work, "--gpu-only", "--", workload("long_kernel"), "--long-ms", "4000",
+                           "--launches", "10", env=env)
+        expect(f"status ({result.stderr})", result.returncode, 0)
+        capture = work.capture("out/capture.xpu")
+        expect("waits", capture.off_cpu_waits, [])
+        expect("what is missing", capture.losses().get("threads_not_listed"), 1)
 
 
 def hanging(work):
