@@ -128,7 +128,7 @@ struct Injection {        // NOLINT(clang-analyzer-optin.performance.Padding): o
   std::atomic<bool> stop{false};          // the program exits
   std::atomic<bool> finished{false};
   std::atomic<bool> context_exists{false};
-  // Of the flusher's thread, while nothing ends on the GPU: since when, and how much had ended.
+  // The flusher's thread keeps here since when nothing ends on the GPU, and how much had ended.
   uint64_t hang_since_ns = 0;  // 0: it does not hang
   uint64_t ended_before_hang = 0;
   bool keeps_kinds_on = false;  // at the end of an attached session: see LeaveCupti

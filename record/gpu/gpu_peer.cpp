@@ -335,7 +335,7 @@ bool GpuPeer::TakeApiCall(Bytes message, EventSink& sink) {
   call.return_value = raw.return_value;
   call.graph_nodes = raw.graph_nodes;
   sink.Write(call);
-  // It was waiting when the hang was seen, and has what it waited for.
+  // The call was waiting when the hang was seen, and has got what it waited for.
   if (call.return_value == 0 && call.end_ns > hang_seen_ns_ &&
       call.start_ns < hang_since_ns_ + (hang_seen_ns_ - hang_since_ns_) / 2) {
     EndHang(sink);

@@ -72,7 +72,8 @@ class GpuPeer {
   bool has_cuda() const {
     return state_ != wire::State::kConnected && state_ != wire::State::kStartsCupti;
   }
-  // After an attach: work from before goes on for longer than a recording waits for its beginning.
+  // True after an attach if the GPU has been busy with earlier work for so long that the recording
+  // begins without it.
   bool waits_for_gpu() const { return state_ == wire::State::kStartsCupti && wait_is_reported_; }
   // True if launch stacks come from the marker although the library was to take them itself.
   bool marker_used() const { return marker_used_; }
@@ -133,8 +134,8 @@ class GpuPeer {
   InlineStacks stacks_;
   GpuSamples samples_;
   std::vector<Switch> switches_;
-  // While nothing ends on the GPU: since when, when that was seen, and how many records came
-  // without a time since.
+  // A hang: since when nothing has ended on the GPU, when that was seen, and how many records have
+  // come without a time since.
   uint64_t hang_since_ns_ = 0;  // 0: it does not hang
   uint64_t hang_seen_ns_ = 0;
   uint64_t unfinished_ = 0;

@@ -209,7 +209,7 @@ TEST_F(GpuPeerTest, CountersBecomeLosses) {
   EXPECT_EQ(Lost(LossKind::kCuptiDropped), 7u);
 }
 
-// Since an hour, so that calls from before it was seen are of the past.
+// Hangs begin an hour ago, so that calls can have begun before they were seen.
 constexpr uint64_t kHourNs = uint64_t{3600} * 1'000'000'000;
 
 TEST_F(GpuPeerTest, WorkWithoutATimeIsLostOnceTheGpuGoesOn) {
