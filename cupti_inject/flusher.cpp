@@ -190,6 +190,7 @@ class Flusher {
     if (before > 0 && self_.cupti.flush_all(0) != cupti::kSuccess) {
       self_.ring.Count(wire::kCounterCuptiErrors);
     }
+    if (calls != flushed_calls_) last_call_ns_ = now_ns;
     const bool progress = calls != flushed_calls_ || self_.pool.outstanding() < before;
     flushed_calls_ = calls;
     period_ns_ = progress ? kFlushPeriodNs : period_ns_ * 2;
@@ -199,7 +200,8 @@ class Flusher {
   }
 
   // A buffer that does not come back although everything was flushed again and again holds work
-  // that has not ended, and maybe much that has. What a forced flush brings without a time has not
+  // that has not ended, and maybe much that has. While calls return, that may be ever newer work of
+  // a GPU that is always busy. What a forced flush brings without a time has not
   // ended, and loses its time: so there is one in each hang, and the next hang must be longer.
   void LookForHang(uint64_t now_ns) {
     const uint64_t since_ns = self_.hang_since_ns;
@@ -208,12 +210,13 @@ class Flusher {
     const uint64_t longest_ns =
         longest_hang_ns_ > self_.drain.longest_ns() ? longest_hang_ns_ : self_.drain.longest_ns();
     const uint64_t oldest_ns = self_.pool.OldestNs();
-    if (hang_ns == 0 || self_.hang_since_ns != 0 || oldest_ns > now_ns ||
-        now_ns - oldest_ns < hang_ns + longest_ns) {
+    const uint64_t still_since_ns = oldest_ns > last_call_ns_ ? oldest_ns : last_call_ns_;
+    if (hang_ns == 0 || self_.hang_since_ns != 0 || still_since_ns > now_ns ||
+        now_ns - still_since_ns < hang_ns + longest_ns) {
       return;
     }
-    self_.hang_since_ns = oldest_ns;
-    SendDetail(self_, wire::DetailKind::kHang, oldest_ns, "");
+    self_.hang_since_ns = still_since_ns;
+    SendDetail(self_, wire::DetailKind::kHang, still_since_ns, "");
     self_.cupti.flush_all(cupti::kFlushForced);
     self_.ended_before_hang = self_.drain.ended_count();
   }
@@ -244,6 +247,7 @@ class Flusher {
   uint64_t period_ns_ = kFlushPeriodNs;
   uint64_t flushed_calls_ = 0;
   uint64_t longest_hang_ns_ = 0;
+  uint64_t last_call_ns_ = 0;  // when a call was last seen to have returned
   uint64_t looked_ns_ = MonotonicNs();
   uint64_t alone_ns_ = 0;
   uint32_t heartbeat_ = 0;

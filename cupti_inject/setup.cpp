@@ -96,11 +96,22 @@ void LimitDeviceBuffers(Injection& self) {
       self.cupti.set_attribute(cupti::kAttributeDeviceBufferPoolLimit, &size, &buffers));
 }
 
+// In host memory the times of finished work survive a fault of the GPU, so that the first operation
+// without one is the one that faulted. CUPTI refuses it where GPUs use confidential computing.
+void KeepTimesOnHost(Injection& self) {
+  uint8_t value = 1;
+  size_t size = sizeof(value);
+  const cupti::Result result =
+      self.cupti.set_attribute(cupti::kAttributePinnedDeviceBuffers, &size, &value);
+  if (result == cupti::kSuccess) SendDetail(self, wire::DetailKind::kTimesOnHost, 0, "");
+}
+
 bool EnableActivities(Injection& self, char* reason, size_t reason_size) {
   const cupti::Functions& cupti = self.cupti;
   Try(self, "system thread ids", cupti.set_thread_id_type(cupti::kThreadIdSystem));
   SetAttribute(self, "zeroed activity buffers", cupti::kAttributeZeroedOutBuffer, 1);
   LimitDeviceBuffers(self);
+  KeepTimesOnHost(self);
   const cupti::Result result = cupti.register_callbacks(&OnBufferRequested, &OnBufferCompleted);
   if (result != cupti::kSuccess) {
     std::snprintf(reason, reason_size, "cuptiActivityRegisterCallbacks: %s",

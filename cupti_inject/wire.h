@@ -411,9 +411,10 @@ enum class DetailKind : uint32_t {
   kNotSampled = 6,     // text: why a context's program counters are not sampled
   // `number`: 1 if PyTorch's allocator is followed; text: the function that it calls, or why not.
   kAllocator = 7,
+  kTimesOnHost = 8,  // GpuProcess::times_on_host
   // `number`: since when something is unfinished (CLOCK_MONOTONIC), 0 when work ends again. Work
   // without a time after the former had not ended then.
-  kHang = 8,
+  kHang = 9,
 };
 
 struct DetailMessage {

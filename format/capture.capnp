@@ -415,6 +415,9 @@ struct GpuProcess {
   driverVersion @7 :Column $u32;  # from cuDriverGetVersion; 0: unknown
   cuptiPath @8 :Column $text;
   detail @9 :Column $text;
+  timesOnHost @10 :Column $flag;
+    # the GPU writes times into host memory, where they survive a fault: after one, the first record
+    # of a stream without times is the work that faulted. Otherwise finished work may lack them too.
 }
 
 enum Launcher {

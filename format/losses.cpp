@@ -102,6 +102,9 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
     {LossKind::kProcessOutlived, "process_outlived", Severity::kPartial,
      "CUDA {process that was|processes that were} still running when the recording ended",
      "What they did later is not recorded: the recording ends with the program."},
+    {LossKind::kGpuFault, "gpu_fault", Severity::kNote,
+     "{process|processes} with a CUDA call that returned an error of the GPU",
+     "xpu-report names the work that failed and the code that launched it."},
     {LossKind::kProbeNotPlaced, "probe_not_placed", Severity::kLost,
      "CUDA {library|libraries} whose launches could not be probed", ""},
     {LossKind::kProbeRingFull, "probe_ring_full", Severity::kLost,
@@ -119,8 +122,8 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "xpu-report --embed-symbols adds them later, on a machine with the files."},
     {LossKind::kInvalidTime, "invalid_time", Severity::kPartial,
      "GPU {record|records} without a valid time, counted but not summed",
-     "CUPTI ran out of the device buffers in which the GPU records its times, or a kernel was "
-     "still running at the end."},
+     "CUPTI ran out of the device buffers in which the GPU records its times, or the work failed "
+     "or had not ended: xpu-report --top --table unfinished_sum."},
     {LossKind::kBlockDamaged, "block_damaged", Severity::kLost,
      "{block|blocks} of the capture that {is|are} damaged and {was|were} skipped",
      "Copy the file again."},

@@ -46,6 +46,7 @@ enum class LossKind : uint8_t {
   kInjectDormant,
   kOtherProfilerRefused,
   kProcessOutlived,
+  kGpuFault,
   kProbeNotPlaced,
   kProbeRingFull,
   // in the recorder

@@ -25,7 +25,7 @@ struct AttachJob {
   std::unique_ptr<Attaching> attaching;  // from its first turn on
 };
 
-// Of one thread at a time.
+// One thread uses it at a time.
 class AttachTurns {
   struct Share {
     size_t at_work = 0;

@@ -8,6 +8,7 @@
 
 #include "cupti_inject/cupti_abi.h"
 #include "format/base/text.h"
+#include "format/cuda_faults.h"
 #include "record/base/clock.h"
 #include "record/base/process_status.h"
 #include "record/gpu/cupti_decode.h"
@@ -335,6 +336,11 @@ bool GpuPeer::TakeApiCall(Bytes message, EventSink& sink) {
   call.return_value = raw.return_value;
   call.graph_nodes = raw.graph_nodes;
   sink.Write(call);
+  if (const std::string_view fault = FaultMeaning(call.return_value);
+      !fault.empty() && !std::exchange(has_faulted_, true)) {
+    Add(sink, LossKind::kGpuFault, 1,
+        Format("process {}: error {}, {}", pid(), call.return_value, fault));
+  }
   // The call was waiting when the hang was seen, and has got what it waited for.
   if (call.return_value == 0 && call.end_ns > hang_seen_ns_ &&
       call.start_ns < hang_since_ns_ + (hang_seen_ns_ - hang_since_ns_) / 2) {
@@ -545,6 +551,9 @@ bool GpuPeer::TakeDetail(Bytes message, EventSink& sink) {
       if (auto lacks = OldCuptiText(process_.cupti_version, process_.driver_version)) {
         Add(sink, LossKind::kOldCupti, 1, *std::move(lacks));
       }
+      return true;
+    case wire::DetailKind::kTimesOnHost:
+      process_.times_on_host = true;
       return true;
     case wire::DetailKind::kDriverVersion:
       process_.driver_version = static_cast<uint32_t>((*fixed)->number);

@@ -116,6 +116,7 @@ class GpuPeer {
   uint32_t gate_ = 0;
   wire::State state_ = wire::State::kConnected;
   bool changed_ = true;  // since the last GpuProcess event
+  bool has_faulted_ = false;
   bool dormant_counted_ = false;
   bool asked_for_tables_ = false;  // in an earlier round
   bool held_cupti_reported_ = false;

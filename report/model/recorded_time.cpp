@@ -74,6 +74,11 @@ uint64_t RunTimeNs(const Model& model) {
   return end_ns - std::min(end_ns, start_ns);
 }
 
+uint64_t EndOf(const Model& model) {
+  const auto& ends = model.events.recording_end;
+  return ends.empty() ? StartOf(model) + RecordedUntilNs(model) : ends.back().time_ns;
+}
+
 uint64_t RecordedUntilNs(const Model& model) {
   if (model.events.recording_info.empty()) return 0;
   const uint64_t start_ns = StartOf(model);

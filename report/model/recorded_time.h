@@ -15,6 +15,8 @@ namespace xpu {
 
 // When the recording began, on CLOCK_MONOTONIC; 0 when the capture does not say.
 uint64_t StartOf(const Model& model);
+// When it ended or, of a capture without an end, had its last event, CLOCK_MONOTONIC.
+uint64_t EndOf(const Model& model);
 // From the start of the recording to its end; 0 when the capture does not say.
 uint64_t RunTimeNs(const Model& model);
 // From the start to the last event on CLOCK_MONOTONIC; 0 when the capture does not say. How much a

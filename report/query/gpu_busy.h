@@ -98,7 +98,7 @@ class UncountedTimes {
  private:
   const Selection& shown_;
   const Selection::SharedPauses of_all_;
-  // By the list of what is outside the steps; of no list for GPUs without one.
+  // The key is the list of what is outside the steps; nullptr for GPUs without one.
   std::map<Selection::SharedPauses, std::shared_ptr<const Uncounted>> by_outside_;
 };
 

@@ -17,6 +17,11 @@ inline bool IsWait(OffCpuState state) {
          state != OffCpuState::kRunning;
 }
 
+// Whether it is a moment in a wait, listed because the GPU of the process finished nothing.
+inline bool IsListed(const OffCpuWait& wait) {
+  return wait.is_open && wait.start_ns == wait.end_ns;
+}
+
 struct OffCpuTimes {
   uint64_t blocked_ns = 0;   // until it was woken
   uint64_t runnable_ns = 0;  // until it ran

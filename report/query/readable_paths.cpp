@@ -6,6 +6,7 @@
 #include "format/base/source_name.h"
 #include "format/base/text.h"
 #include "report/analysis/kernel_name.h"
+#include "report/output/text.h"
 #include "report/stacks/python_frames.h"
 
 namespace xpu {
@@ -45,6 +46,27 @@ PathId ReadablePaths::Of(PathId path) {
     readable = tree_.Child(readable, Bare(frame));
   }
   return known_[path.value] = readable;
+}
+
+std::string ReadablePaths::OwnFunctions(PathId path) {
+  constexpr size_t kMost = 3;
+  constexpr size_t kWidth = 60;
+  const FrameTable& frames = analysis_.frames;
+  std::vector<FrameId> functions = tree_.Path(Of(path));
+  std::erase_if(functions, [&](FrameId id) {
+    return !frames[id].IsFunction() || frames[id].origin == FrameOrigin::kKernel ||
+           frames[id].name.starts_with("__device_stub__");
+  });
+  const auto own = std::find_if(functions.rbegin(), functions.rend(), [&](FrameId id) {
+    return frames[id].origin == FrameOrigin::kPython && !IsInstalledPython(frames[id].module);
+  });
+  if (own != functions.rend()) functions.erase(own.base(), functions.end());
+  std::string text;
+  for (size_t i = functions.size() - std::min(functions.size(), kMost); i < functions.size(); ++i) {
+    AppendFormat(text, "{}{}", text.empty() ? "" : " > ",
+                 ToWidth(frames[functions[i]].Label(), kWidth));
+  }
+  return text.empty() ? "unknown code" : text;
 }
 
 // Of the native code only the function that the innermost one of Python calls: the operator. Of an

@@ -19,6 +19,9 @@ class ReadablePaths {
   ReadablePaths(Analysis& analysis, CallTree& tree) : analysis_(analysis), tree_(tree) {}
 
   PathId Of(PathId path);
+  // "train.py:step > train.py:lookup": the innermost functions of the program's own on a path, at
+  // most three; "unknown code": there are none.
+  std::string OwnFunctions(PathId path);
 
  private:
   std::vector<FrameId> WithPython(const std::vector<FrameId>& path);

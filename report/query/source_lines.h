@@ -16,7 +16,7 @@ namespace xpu {
 
 class SourceLines {
  public:
-  // What `sources` refers to must outlive this.
+  // The text that `sources` refers to must outlive this.
   explicit SourceLines(const SourceParts& sources);
 
   // Without its line feed, as long as this lives. Empty: it is not known. A file of which the

@@ -117,4 +117,21 @@ inline bool IsCpuWait(const LoadedEvents& events, const GpuWork& work) {
   return work.kind == WorkKind::kSynchronization && !IsStreamWait(events, work);
 }
 
+// 0 for a synchronization.
+inline uint32_t ContextOf(const LoadedEvents& events, const GpuWork& work) {
+  switch (work.kind) {
+    case WorkKind::kKernel:
+      return events.kernels.Get<&Kernel::context_id>(work.index);
+    case WorkKind::kMemcpy:
+      return events.memcpys.Get<&Memcpy::context_id>(work.index);
+    case WorkKind::kMemset:
+      return events.memsets.Get<&Memset::context_id>(work.index);
+    case WorkKind::kGraph:
+      return events.graph_launches.Get<&GraphLaunch::context_id>(work.index);
+    case WorkKind::kSynchronization:
+      break;
+  }
+  return 0;
+}
+
 }  // namespace xpu

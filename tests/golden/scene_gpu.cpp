@@ -126,7 +126,7 @@ void Scene::AddOperations() {
   wait.stream_id = 7;
 
   call(kLaunchKernel, first);  // refused by CUDA
-  builder_.events.api_calls.back().return_value = 700;
+  builder_.events.api_calls.back().return_value = 701;
   // Launched before the recording began.
   builder_.AddKernel(kAppInstance, 999, Cupti(at), Cupti(at) + 600, kMatmul);
 }

@@ -223,7 +223,7 @@ def test_dropped_records():
 
 
 def test_code_compiled_just_in_time():
-    compile_ns = 30_000_000
+    compile_ns = 300_000_000  # most of the run, or the advice about waits comes first
     with Workspace() as work:
         account, capture = recorded(work, *TRANSFORMER, env={"XPU_FAKE_JIT_NS": str(compile_ns)})
         check_whole(work, account, capture)
@@ -237,7 +237,8 @@ def test_code_compiled_just_in_time():
                {"ComputeCache"})
         rows = table_rows(work.path / "capture.xpu", "jit_sum")
         expect("times", {row["Operation"]: row["Total Time (ns)"] for row in rows},
-               {"compile": compile_ns * len(compiled), "cache store": 3_000_000 * len(compiled)})
+               {"compile": compile_ns * len(compiled),
+                "cache store": compile_ns // 10 * len(compiled)})
         expect_in("summary", "The driver compiled GPU code for", summary(work))
 
 

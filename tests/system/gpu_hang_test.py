@@ -117,11 +117,22 @@ def test_what_is_unfinished_is_recorded_while_it_hangs():
         expect("losses", set(capture.losses()) & {"hang_times_lost", "cupti_not_delivered"}, set())
 
 
+def test_launches_that_go_on_are_no_hang():
+    """A GPU that is always busy keeps buffers back, too."""
+    require_recording()
+    env = simulated(**HANGS, XPU_TEST_HANG_MS="2000")
+    with Workspace() as work:
+        result = work.record("--", FAULTS, "--fault", "none", "--good", "5", "--after", "1000",
+                             "--period-us", "4000", "--kill-after-ms", "1", env=env)
+        expect(f"status ({result.stderr})", result.returncode, -signal.SIGKILL)
+        expect("it is called a hang", "nothing has ended on the GPU" in result.stderr, False)
+
+
 def test_work_that_ends_later_is_counted():
     require_recording()
     env = simulated(XPU_TEST_HANG_MS="300")
     with Workspace() as work:
-        result = work.record("--", workload("long_kernel"), "--long-ms", "4000", "--launches", "10",
+        result = work.record("--", workload("long_kernel"), "--long-ms", "4000", "--launches", "2",
                              env=env)
         expect(f"status ({result.stderr})", result.returncode, 0)
         capture = GpuCapture(work.path / "capture.xpu")

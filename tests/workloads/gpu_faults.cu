@@ -90,20 +90,20 @@ int main(int argc, char** argv) {
   if (workload::OptionNumber(argc, argv, "--graph", 0) != 0) {
     graph = MakeGraph(streams[0], values, fault);
   }
-  const auto launch_round = [&](uint64_t round) {
+  const auto launch_round = [&] {
     for (cudaStream_t stream : streams) LaunchOrdinary(stream, values);
-    if (sync_every != 0 && round % sync_every == sync_every - 1) WaitForGpu();
     if (period_us != 0) usleep(static_cast<useconds_t>(period_us));
   };
-  for (uint64_t i = 0; i < good; ++i) launch_round(i);
+  for (uint64_t i = 0; i < good; ++i) {
+    launch_round();
+    if (sync_every != 0 && i % sync_every == sync_every - 1) WaitForGpu();
+  }
   if (graph != nullptr) {
     ReplayGraph(graph, streams[0]);
   } else {
     LaunchCulprit(streams[0], values, fault);
   }
-  for (uint64_t i = 0; i < after; ++i) {
-    for (cudaStream_t stream : streams) LaunchOrdinary(stream, values);
-  }
+  for (uint64_t i = 0; i < after; ++i) launch_round();
   if (kill_after_ms != 0) {
     usleep(static_cast<useconds_t>(kill_after_ms * 1000));
     kill(getpid(), SIGKILL);

@@ -1,5 +1,5 @@
 // What was recorded, above the picture.
-function writeHeader({title, command, host, startMs, durationNs, losses, compared}) {
+function writeHeader({title, command, host, startMs, durationNs, losses, unfinished, compared}) {
   document.title = title ? `${title} – xpu` : "xpu flame graph";
   element("title").textContent = title || "Flame graph";
   const facts = [
@@ -10,6 +10,8 @@ function writeHeader({title, command, host, startMs, durationNs, losses, compare
   element("recording").textContent = facts.filter(Boolean).join(" · ");
   element("compared").hidden = !compared;
   element("compared").textContent = (compared || "").trimEnd();
+  element("unfinished").hidden = !unfinished;
+  element("unfinished").textContent = unfinished || "";
   writeLosses(losses);
 }
 

@@ -20,6 +20,7 @@
 #include "report/model/source_parts.h"
 #include "report/query/ledger.h"
 #include "report/query/time_slices.h"
+#include "report/query/unfinished_text.h"
 #include "report/views/flame_graph/flame_graph_gpus.h"
 #include "report/views/flame_graph/flame_graph_strip.h"
 #include "report/views/flame_graph/page_data.h"
@@ -115,7 +116,7 @@ std::string UnitName(const Analysis& analysis, const MergeOptions& options) {
   return CountsTime(analysis, options) ? "ns" : SampleUnit(analysis.model, analysis.shown);
 }
 
-void WriteRecording(const Analysis& analysis, const FlameGraphOptions& options, PageData& writer) {
+void WriteRecording(Analysis& analysis, const FlameGraphOptions& options, PageData& writer) {
   const Model& model = analysis.model;
   RecordingInfo info;
   const auto& infos = model.events.recording_info;
@@ -132,6 +133,11 @@ void WriteRecording(const Analysis& analysis, const FlameGraphOptions& options, 
     writer.String(key);
     writer.Raw(":");
     writer.String(text);
+    writer.Raw(",");
+  }
+  if (const std::string unfinished = UnfinishedText(analysis); !unfinished.empty()) {
+    writer.Raw("\"unfinished\":");
+    writer.String(unfinished);
     writer.Raw(",");
   }
   const auto& ends = model.events.recording_end;
@@ -306,9 +312,8 @@ std::vector<FlameNode> InFlameOrder(const CallTree& tree, const FrameTable& fram
   return in_order;
 }
 
-void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
-                         const FlameGraphOptions& options, Output& output,
-                         const FlameComparison* compared, const FlameStrip* strip,
+void WriteFlameGraphData(Analysis& analysis, const CallTree& tree, const FlameGraphOptions& options,
+                         Output& output, const FlameComparison* compared, const FlameStrip* strip,
                          const FlameCode* code) {
   const std::vector<FlameNode> nodes =
       InFlameOrder(tree, analysis.frames,

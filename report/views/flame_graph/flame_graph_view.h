@@ -59,9 +59,8 @@ struct FlameComparison {
 
 // `compared`, `strip`, `code`: nullptr where nothing is compared, or above the picture, or no
 // kernel has samples.
-void WriteFlameGraphData(const Analysis& analysis, const CallTree& tree,
-                         const FlameGraphOptions& options, Output& output,
-                         const FlameComparison* compared = nullptr,
+void WriteFlameGraphData(Analysis& analysis, const CallTree& tree, const FlameGraphOptions& options,
+                         Output& output, const FlameComparison* compared = nullptr,
                          const FlameStrip* strip = nullptr, const FlameCode* code = nullptr);
 
 }  // namespace xpu

@@ -16,6 +16,8 @@
 #include "report/output/text.h"
 #include "report/query/code_samples.h"
 #include "report/query/kernel_parts.h"
+#include "report/query/unfinished_text.h"
+#include "report/ranks/stuck_collectives.h"
 
 namespace xpu {
 namespace {
@@ -60,6 +62,14 @@ class Hints {
     // First: it is recorded only on request.
     const std::vector<Hint> memory = FindMemoryHints(analysis_);
     hints_.insert(hints_.begin(), memory.begin(), memory.end());
+    if (const std::string text = UnfinishedText(analysis_); !text.empty()) {
+      hints_.insert(hints_.begin(), {text + " All of it:", "--top --table unfinished_sum"});
+    } else if (std::string earlier = EarlierWorkText(analysis_); !earlier.empty()) {
+      hints_.insert(hints_.begin(), {std::move(earlier), ""});
+    }
+    if (const std::string text = StuckCollectivesText(analysis_); !text.empty()) {
+      hints_.insert(hints_.begin(), {text + " All collectives:", "--top --table collective_trace"});
+    }
     if (hints_.size() > kMost) hints_.resize(kMost);
     return std::move(hints_);
   }

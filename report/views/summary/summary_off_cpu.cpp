@@ -166,8 +166,28 @@ void WriteDeadlocks(const Analysis& analysis, SummaryText& text) {
   }
 }
 
+// The waits that were listed at a moment, when the GPU of their process finished nothing.
+void WriteListedWaits(Analysis& analysis, SummaryText& text) {
+  CallPaths paths(analysis, {});
+  ReadablePaths readable(analysis, paths.tree());
+  const WaitReasons reasons(analysis);
+  text.Heading("Threads that waited", " while the GPU finished nothing");
+  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+    if (!IsListed(wait)) continue;
+    text.Row("  ", Format("{}: {}, in {}",
+                          ThreadText(analysis, OwnerOf(analysis, wait).process, wait.tid),
+                          reasons.Of(wait), readable.OwnFunctions(paths.OfWait(wait))));
+  }
+}
+
 void WriteOffCpu(Analysis& analysis, SummaryText& text) {
-  if (analysis.OffCpuWaits().empty() && analysis.OffCpuSums().empty()) return;
+  bool has_listed = false;
+  bool has_times = !analysis.OffCpuSums().empty();
+  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+    (IsListed(wait) ? has_listed : has_times) = true;
+  }
+  if (has_listed) WriteListedWaits(analysis, text);
+  if (!has_times) return;
   WriteStates(analysis, text);
   WriteReasons(analysis, text);
   WriteIdleWaits(analysis, text);

@@ -79,6 +79,8 @@ void FillGpuThrottle(TableSource& source, Table& table);
 void FillGpuLines(TableSource& source, Table& table);
 void FillGpuFunctions(TableSource& source, Table& table);
 void FillGpuStalls(TableSource& source, Table& table);
+// In top_unfinished.cpp.
+void FillUnfinished(TableSource& source, Table& table);
 // In top_streams.cpp.
 void FillBusy(TableSource& source, Table& table);
 void FillGaps(TableSource& source, Table& table);

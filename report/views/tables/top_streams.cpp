@@ -39,22 +39,6 @@ struct Busy {
   std::vector<BusySpan> spans = {};
 };
 
-uint32_t ContextOf(const LoadedEvents& events, const GpuWork& work) {
-  switch (work.kind) {
-    case WorkKind::kKernel:
-      return events.kernels.Get<&Kernel::context_id>(work.index);
-    case WorkKind::kMemcpy:
-      return events.memcpys.Get<&Memcpy::context_id>(work.index);
-    case WorkKind::kMemset:
-      return events.memsets.Get<&Memset::context_id>(work.index);
-    case WorkKind::kGraph:
-      return events.graph_launches.Get<&GraphLaunch::context_id>(work.index);
-    case WorkKind::kSynchronization:
-      break;
-  }
-  return 0;
-}
-
 void Add(const GpuWork& work, Busy& busy) {
   busy.total_ns = AddSaturated(busy.total_ns, work.duration_ns);
   ++busy.count;

@@ -111,6 +111,12 @@ Columns GapColumns() {
                  Texts({"Thread Name", "Before", "After", "API Name", "Line"}), Path()});
 }
 
+Columns UnfinishedColumns() {
+  return Joined({Numbers({"Pending (ns)", "Operations"}), Texts({"State"}),
+                 Numbers({"DevId", "Pid", "Tid", "Ctx", "Strm", "CorrId", "Result"}),
+                 Texts({"GridXYZ", "BlockXYZ", "Name"}), Path()});
+}
+
 Columns MetricColumns() {
   return Joined({Keys({"DevId"}), Numbers({"Avg", "Max", "Peak (%)", "Samples"}),
                  Details({"Total"}), Texts({"Unit", "Metric", "Name"})});
@@ -326,6 +332,9 @@ std::vector<TableKind> CallKinds() {
        Times("Instances", {"Name"}), FillIdle, false, kTotal, "Instances"},
       {"gpu_gaps", "GPU Gaps", "each gap of a GPU, longest first, and what ended it", GapColumns(),
        FillGaps, true},
+      {"unfinished_sum", "Unfinished GPU Work",
+       "GPU work that failed or did not end, and its launches", UnfinishedColumns(), FillUnfinished,
+       true},
       {"gpu_metric_sum", "GPU Metric Summary",
        "clocks, power and hardware counters of GPUs, also by kernel (--gpu-metrics)",
        MetricColumns(), FillGpuMetrics, false, "Avg", "Samples", nullptr, false, true},

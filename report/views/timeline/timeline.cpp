@@ -16,6 +16,7 @@
 #include "report/model/recorded_time.h"
 #include "report/output/text.h"
 #include "report/query/ledger.h"
+#include "report/query/unfinished_work.h"
 #include "report/views/timeline/trace_args.h"
 #include "report/views/timeline/trace_collectives.h"
 #include "report/views/timeline/trace_counters.h"
@@ -74,6 +75,7 @@ class Timeline {
     kRanges,
     kCalls,
     kWork,
+    kUnfinished,
     kOverheads,
     kSamples,
     kHits,
@@ -86,6 +88,7 @@ class Timeline {
 
   void OrderCalls();
   void OrderWork();
+  void FindUnfinishedWork();
   size_t SizeOf(Sort sort) const;
   // The first that is shown, from `at` on.
   size_t FirstFrom(Sort sort, size_t at) const;
@@ -108,6 +111,7 @@ class Timeline {
   void WriteRange(const NvtxRange& range);
   void WriteCall(uint32_t index);
   void WriteWork(const GpuWork& work);
+  void WriteUnfinished(const GpuWork& work);
   void WriteOverhead(const DriverTime& overhead);
   // Returns what to say about it.
   std::string MarkCut(uint64_t cut_ns);
@@ -129,8 +133,9 @@ class Timeline {
   TraceStates states_;
   TraceCollectives collectives_;
   TraceCritical critical_;
-  std::vector<uint32_t> calls_;  // in order of time, of launches_
-  std::vector<uint32_t> work_;   // likewise, of the correlation's work
+  std::vector<uint32_t> calls_;      // in order of time, of launches_
+  std::vector<uint32_t> work_;       // likewise, of the correlation's work
+  std::vector<GpuWork> unfinished_;  // likewise, pending from start_ns to end_ns
   std::vector<DriverTime> overheads_;
   std::vector<Pause> pauses_;
   std::vector<ShownStep> steps_;
@@ -168,6 +173,21 @@ void Timeline::OrderWork() {
   });
 }
 
+// The oldest of each stream: the others wait for it.
+void Timeline::FindUnfinishedWork() {
+  for (const UnfinishedProcess& process : FindUnfinished(analysis_)) {
+    for (const UnfinishedStream& stream : process.streams) {
+      if (!analysis_.shown.work.Has(stream.work.front())) continue;
+      GpuWork work = analysis_.correlation.work[stream.work.front()];
+      work.start_ns = launches_.Get<&Launch::end_ns>(work.launch);
+      work.end_ns = std::max(work.start_ns, process.until_ns);
+      unfinished_.push_back(work);
+    }
+  }
+  std::stable_sort(unfinished_.begin(), unfinished_.end(),
+                   [](const GpuWork& a, const GpuWork& b) { return a.start_ns < b.start_ns; });
+}
+
 size_t Timeline::SizeOf(Sort sort) const {
   switch (sort) {
     case kPauses:
@@ -178,6 +198,8 @@ size_t Timeline::SizeOf(Sort sort) const {
       return calls_.size();
     case kWork:
       return work_.size();
+    case kUnfinished:
+      return unfinished_.size();
     case kOverheads:
       return overheads_.size();
     case kSamples:
@@ -213,6 +235,8 @@ uint64_t Timeline::TimeOf(Sort sort, size_t at) const {
       return launches_[calls_[at]].start_ns;
     case kWork:
       return analysis_.correlation.work[work_[at]].start_ns;
+    case kUnfinished:
+      return unfinished_[at].start_ns;
     case kOverheads:
       return overheads_[at].start_ns;
     case kSamples:
@@ -243,6 +267,8 @@ void Timeline::WriteSlice(Sort sort, size_t at) {
       return WriteCall(calls_[at]);
     case kWork:
       return WriteWork(analysis_.correlation.work[work_[at]]);
+    case kUnfinished:
+      return WriteUnfinished(unfinished_[at]);
     case kOverheads:
       return WriteOverhead(overheads_[at]);
     case kSamples:
@@ -377,6 +403,13 @@ void Timeline::WriteWork(const GpuWork& work) {
   sink_.Arrow("launch", call.next_arrow++, call.track, from_ns, track, work.start_ns);
 }
 
+void Timeline::WriteUnfinished(const GpuWork& work) {
+  sink_.Slice(tracks_.Work(work),
+              sink_.Name(Format("[unfinished] {}", names_.TitleOf(work)), "unfinished"),
+              work.start_ns, work.end_ns);
+  WriteWorkArgs(analysis_, work, sink_);
+}
+
 void Timeline::WriteOverhead(const DriverTime& overhead) {
   const ProcessId process = OwnerOf(analysis_, overhead).process;
   sink_.Slice(tracks_.Overheads(process, overhead.start_ns, overhead.end_ns),
@@ -400,6 +433,7 @@ void Timeline::Write(std::string& notes) {
   states_.Find();
   OrderCalls();
   OrderWork();
+  FindUnfinishedWork();
   overheads_ = DriverTimes(analysis_);
   pauses_ = FindPauses(analysis_.model);
   // A part of the events may lack the launches that make a step.

@@ -26,6 +26,7 @@ class TraceNames {
   // Each holds until the next call.
   const TraceName& OfCall(const Launch& launch);
   const TraceName& OfWork(const GpuWork& work);
+  std::string TitleOf(const GpuWork& work) const { return gpu_names_.Title(work); }
   const TraceName& OfFrame(FrameId frame);
 
   // Outermost first, without the name of the thread, whose track it is on.

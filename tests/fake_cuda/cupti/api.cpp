@@ -316,6 +316,7 @@ CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute attr, size_t* valu
     TheState().device_buffers = *static_cast<const size_t*>(value);
   }
   if (attr == CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED) {
+    if (TheSettings().confidential) return CUPTI_ERROR_NOT_SUPPORTED;
     TheState().has_pinned_buffers = *static_cast<const uint8_t*>(value) != 0;
   }
   if (attr == CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER) {

@@ -47,6 +47,7 @@ Settings Read() {
   settings.has_worker = EnvFlag("XPU_FAKE_WORKER", true);
   settings.overheads = EnvFlag("XPU_FAKE_OVERHEADS", true);
   settings.set_up_ms = EnvNumber("XPU_FAKE_SET_UP_MS", 0);
+  settings.confidential = EnvFlag("XPU_FAKE_CONFIDENTIAL", false);
   settings.subscribed = EnvFlag("XPU_FAKE_SUBSCRIBED", false);
   // What the second subscriber of the captures saw of the first.
   settings.holder = EnvText("XPU_FAKE_HOLDER", "CUPTI for <not provided>");

@@ -23,6 +23,7 @@ struct Settings {
   bool has_worker = true;
   bool overheads = true;
   uint64_t set_up_ms = 0;
+  bool confidential = false;           // no device buffers in memory of the host
   bool subscribed = false;             // by another tool, from the start
   std::string holder;                  // the other tool's name
   uint64_t device_buffer_records = 0;  // in each; 0: no limit

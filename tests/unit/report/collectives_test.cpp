@@ -4,6 +4,7 @@
 
 #include "report/analysis/analysis.h"
 #include "report/ranks/communication.h"
+#include "report/ranks/stuck_collectives.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 
@@ -285,6 +286,49 @@ TEST(Operations, OfCallsAndKernels) {
   EXPECT_EQ(OperationOfKernel("ncclDevKernel_Generic_4"), "Group");
   EXPECT_TRUE(IsNcclKernel("_Z28ncclDevKernel_Broadcast_RING24ncclDevKernelArgsStorage"));
   EXPECT_FALSE(IsNcclKernel("elementwise_kernel"));
+}
+
+TEST_F(CollectivesTest, RanksThatDidNotCallTheLastCollectiveAreNamedWithWhatTheyDid) {
+  AddRanks(3);
+  for (uint32_t rank = 0; rank < 3; ++rank) Call(rank, 100 * kUs, 150 * kUs);
+  for (const uint32_t rank : {0, 2}) Push(rank, 200 * kUs, "ncclAllReduce", 1000);
+  builder_.Map(1, 102, test::kText, 0x1000, 0, "/bin/train");
+  builder_.Sample(9'000'000 * kUs, 102, 102, builder_.Stack({test::kText}));
+  builder_.End(10'000'000 * kUs);
+  const Collectives& found = Find();
+  const std::vector<StuckCollective> stuck = FindStuckCollectives(found);
+  ASSERT_EQ(stuck.size(), 1u);
+  EXPECT_EQ(found.all[stuck[0].collective].sequence, 1u);
+  EXPECT_EQ(stuck[0].waiting, (std::vector<uint32_t>{0, 2}));
+  EXPECT_EQ(stuck[0].absent, std::vector<uint32_t>{1});
+  EXPECT_EQ(stuck[0].called_ns, 200 * kUs);
+  const std::string text = StuckCollectivesText(*analysis_);
+  EXPECT_TRUE(
+      text.starts_with("Ranks 0, 2 waited in AllReduce #1 of communicator 0xc0ffee for "
+                       "10 s"))
+      << text;
+  EXPECT_NE(text.find("; rank 1 has not called it: rank 1 was in "), std::string::npos) << text;
+}
+
+TEST_F(CollectivesTest, CollectivesThatSomeRankHasLeftAreNotStuck) {
+  AddRanks(2);
+  for (uint32_t rank = 0; rank < 2; ++rank) Call(rank, 100 * kUs, 150 * kUs);
+  Call(0, 200 * kUs, 250 * kUs);  // the record of the other one is lost
+  Push(1, 200 * kUs, "ncclAllReduce", 1000);
+  builder_.End(10'000'000 * kUs);
+  EXPECT_TRUE(FindStuckCollectives(Find()).empty());
+  EXPECT_EQ(StuckCollectivesText(*analysis_), "");
+}
+
+TEST_F(CollectivesTest, RanksOutsideOfTheCaptureAreNotSaidToBeThere) {
+  AddRanks(1);
+  Push(0, 10, "ncclCommInitRank", 4), Pop(0, 20);
+  Call(0, 100 * kUs, 150 * kUs);
+  Push(0, 200 * kUs, "ncclAllReduce", 1000);
+  builder_.End(10'000'000 * kUs);
+  Find();
+  EXPECT_NE(StuckCollectivesText(*analysis_).find("3 of its ranks are not in this capture"),
+            std::string::npos);
 }
 
 }  // namespace

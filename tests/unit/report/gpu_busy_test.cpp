@@ -110,7 +110,7 @@ std::vector<Pause> RandomPauses(std::mt19937& random, size_t count) {
   return pauses;
 }
 
-// As if both lists had been united, which would take the room of all pauses for each GPU.
+// The result is that of united lists, which would take the room of all pauses for each GPU.
 TEST(Uncounted, TimeOfBothListsCountsOnce) {
   std::mt19937 random(1);
   for (int round = 0; round < 200; ++round) {
