@@ -201,8 +201,8 @@ class Flusher {
 
   // A buffer that does not come back although everything was flushed again and again holds work
   // that has not ended, and maybe much that has. While calls return, that may be ever newer work of
-  // a GPU that is always busy. What a forced flush brings without a time has not
-  // ended, and loses its time: so there is one in each hang, and the next hang must be longer.
+  // a GPU that is always busy. Work that a forced flush brings without a time has not ended, and
+  // loses its time: so there is one in each hang, and the next hang must be longer.
   void LookForHang(uint64_t now_ns) {
     const uint64_t since_ns = self_.hang_since_ns;
     if (EndHang(self_)) longest_hang_ns_ = now_ns - since_ns;

@@ -1,5 +1,5 @@
-// Who is attached to next. Fair: whoever has many processes that cannot be attached to, or not for
-// a long time, holds up nobody else.
+// Chooses the process that is attached to next. The choice is fair: a user with many processes that
+// cannot be attached to, or not for a long time, holds up nobody else.
 //
 // A process has a turn at once, and further ones when it is ready for them. A user may have as many
 // turns at once as remain free for others, and so may each cgroup of the user's share; among those

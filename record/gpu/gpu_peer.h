@@ -141,8 +141,9 @@ class GpuPeer {
   uint64_t hang_seen_ns_ = 0;
   uint64_t unfinished_ = 0;
   std::string hang_text_;
-  uint64_t wait_since_ns_ =
-      0;  // for the GPU, in CUPTI's first call after an attach; 0: it does not
+  // Since when the process waits for the GPU, in CUPTI's first call after an attach; 0: it does
+  // not.
+  uint64_t wait_since_ns_ = 0;
   bool wait_is_reported_ = false;
   std::string claimed_gpu_;
   uint32_t claim_ = 0;  // its number
