@@ -173,11 +173,13 @@ void AttachedProcesses::Update(EventSink& sink) {
   TakeFinished(sink);
 }
 
-void AttachedProcesses::Finish(EventSink& sink) {
+void AttachedProcesses::Finish(EventSink& sink, bool is_between_windows) {
   Pause();
+  was_cut_off_ = is_between_windows;
   threads_.End();
   TakeFinished(sink);
   for (const uint32_t pid : std::exchange(wanted_, {})) {
+    if (was_cut_off_ && reached_.contains(pid)) continue;
     TakeFailure(sink, pid, {ErrorKind::kBusy, "the recording ended before it was its turn", {}});
   }
 }
@@ -195,7 +197,7 @@ void AttachedProcesses::TakeFinished(EventSink& sink) {
       continue;
     }
     if (!finished.result.ok()) {
-      TakeFailure(sink, pid, finished.result.error());
+      if (!was_cut_off_ || !reached_.contains(pid)) TakeFailure(sink, pid, finished.result.error());
       continue;
     }
     Attached& attached = *finished.result;

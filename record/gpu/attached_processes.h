@@ -43,8 +43,9 @@ class AttachedProcesses : public ProcessListener {
 
   // Takes what has ended: connections go to the server, failures are counted.
   void Update(EventSink& sink);
-  // At the end of the recording: gives up those that still wait, and counts them.
-  void Finish(EventSink& sink);
+  // At the end of the recording: gives up those that still wait, and counts them. Processes that
+  // were recorded before lose nothing if the window that they were attached to for never began.
+  void Finish(EventSink& sink, bool is_between_windows);
   // An attach is under way, and has been for less than a second: others may never end.
   bool IsBusy() const;
   // Readable when Update has something to take.
@@ -94,6 +95,7 @@ class AttachedProcesses : public ProcessListener {
   std::set<uint32_t> reached_;   // attached to once, be it that they have ended since
   std::vector<uint32_t> ended_;  // wanted ones, to be counted
   bool is_paused_ = false;
+  bool was_cut_off_ = false;  // the recording ended before its next window began
   std::string failures_;
   std::string news_;
   AttachThreads threads_;  // end before what they report to

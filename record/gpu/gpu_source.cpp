@@ -463,7 +463,7 @@ void GpuSource::FlushPrograms(EventSink& sink) {
 }
 
 void GpuSource::Stop(EventSink& sink, bool may_go_on) {
-  if (attached_) attached_->Finish(sink);
+  if (attached_) attached_->Finish(sink, paused_);
   if (may_go_on) FlushPrograms(sink);
   Drain(sink);
   // Processes that were killed together with the target may need a moment to end.

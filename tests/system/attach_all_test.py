@@ -35,13 +35,17 @@ def finish(process, work):
     return GpuCapture(work.path / "capture.xpu"), errors
 
 
-def wait_until_recorded(pid, patience_s=PATIENCE_S):
+def is_recorded(pid):
     """The library in it is connected to the recorder."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        return "/memfd:xpu-ring" in maps.read()
+
+
+def wait_until_recorded(pid, patience_s=PATIENCE_S):
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
-        with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
-            if "/memfd:xpu-ring" in maps.read():
-                return
+        if is_recorded(pid):
+            return
         time.sleep(0.01)
     raise AssertionError(f"process {pid} is not attached to")
 

@@ -6,14 +6,17 @@ import concurrent.futures
 import contextlib
 import os
 import pathlib
+import signal
 import statistics
 import subprocess
+import sys
 import threading
 import time
 from itertools import pairwise
 
-from attach_all_test import finish, record_all, wait_until_recorded
+from attach_all_test import finish, is_recorded, record, record_all, wait_until_recorded
 from attaching import Steps
+from control_testing import wait_for
 from gpu_attach_test import (CUPTI_KEEPS_KB, MEMORY_SLACK_KB, SLOWLY, WORKLOADS, expect_as_before,
                              footprint, is_launch, settled)
 from gpu_capture import GpuCapture
@@ -114,7 +117,7 @@ class Watch(threading.Thread):
         is_there = False
         while not self.ends.wait(0.005):
             try:
-                now = "/memfd:xpu-ring" in pathlib.Path(f"/proc/{self.pid}/maps").read_text()
+                now = is_recorded(self.pid)
             except OSError:
                 continue
             if now != is_there:
@@ -145,7 +148,7 @@ def test_all_processes():
         with Steps(work, [program("endless_steps"), *SLOWLY, *PROGRAM], name="c") as later:
             wait_until_recorded(later.pid)
             time.sleep(2)
-            process.send_signal(2)
+            process.send_signal(signal.SIGINT)
             capture, errors = finish(process, work)
             threads = {first: first.end(), later: later.end()}
         expect("what is reported", [line for line in errors.splitlines()
@@ -159,11 +162,11 @@ def test_all_processes():
 
 def test_a_process_that_is_held_is_reported_once():
     with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY]) as steps:
-        os.kill(steps.pid, 19)
+        os.kill(steps.pid, signal.SIGSTOP)
         try:
             result = work.record("-p", str(steps.pid), *WINDOWS, "-d", "2s")
         finally:
-            os.kill(steps.pid, 18)
+            os.kill(steps.pid, signal.SIGCONT)
         expect(f"status ({result.stderr})", result.returncode, 0)
         expect("reported", result.stderr.count("GPU activity is not recorded"), 1)
         # Once it runs again it is recorded.
@@ -173,6 +176,47 @@ def test_a_process_that_is_held_is_reported_once():
         _, errors = recording.communicate(timeout=PATIENCE_S)
         expect(f"status ({errors})", recording.returncode, 0)
         expect("kernels", len(GpuCapture(work.path / "later.xpu").of("kernel")) > 0, True)
+        steps.end()
+
+
+def is_attaching(recorder_pid, pid):
+    """The recorder refers to the process, which it does for as long as it attaches to it."""
+    for info in pathlib.Path(f"/proc/{recorder_pid}/fdinfo").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            if f"\nPid:\t{pid}\n" in info.read_text():
+                return True
+    return False
+
+
+# Seizes the threads of its arguments, until its standard input ends.
+DEBUGGER = """
+import ctypes, sys
+PTRACE_SEIZE = 0x4206
+results = [ctypes.CDLL(None).ptrace(PTRACE_SEIZE, int(tid), None, None) for tid in sys.argv[1:]]
+print(set(results), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_window_that_never_begins_is_not_reported():
+    """The recording ends while it waits for a program that has got a debugger meanwhile."""
+    with Workspace() as work, Steps(work, [program("endless_steps"), *SLOWLY]) as steps:
+        threads, descriptors = footprint(steps.pid)[:2]
+        process = record(work, "-p", str(steps.pid), "--every", "3s", "--window", "200ms")
+        wait_until_recorded(steps.pid)
+        wait_for(lambda: footprint(steps.pid)[:2] == (threads, descriptors),
+                 "the end of the first window")
+        with subprocess.Popen([sys.executable, "-c", DEBUGGER,
+                               *os.listdir(f"/proc/{steps.pid}/task")], text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as debugger:
+            expect("traced", debugger.stdout.readline(), "{0}\n")
+            wait_for(lambda: is_attaching(process.pid, steps.pid), "the next attach")
+            process.send_signal(signal.SIGINT)
+            capture, errors = finish(process, work)
+        expect("windows that began", len(windows_of(capture)), 1)
+        expect(f"what is reported ({errors})", ("not recorded" in errors,
+                                                "process_not_reached" in capture.losses()),
+               (False, False))
         steps.end()
 
 
