@@ -177,7 +177,7 @@ class PartFilter {
   // An instant is an interval without length.
   bool IsDuring(uint64_t begin_ns, uint64_t end_ns) const {
     const auto since_start = [this](uint64_t ns) { return ns - std::min(ns, start_ns_); };
-    return since_start(end_ns) >= options_.time.begin_ns &&
+    return since_start(end_ns) >= options_.time.start_ns &&
            since_start(begin_ns) < options_.time.end_ns;
   }
 
@@ -437,7 +437,7 @@ Result<Selection> SelectPart(const FilterOptions& options, const Analysis& analy
   shown.nvtx_ranges = wanted(analysis.nvtx.all());
   if (!options.time.is_all()) {
     const uint64_t start_ns = StartOf(analysis.model);
-    shown.from_ns = AddSaturated(start_ns, options.time.begin_ns);
+    shown.from_ns = AddSaturated(start_ns, options.time.start_ns);
     shown.to_ns = AddSaturated(start_ns, options.time.end_ns);
   }
   shown.pids = filter.ChosenProcesses();

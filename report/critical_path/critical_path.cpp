@@ -94,10 +94,10 @@ StepPlaces LongestWithoutPause(const Model& model, const std::vector<Step>& step
   StepPlaces longest = {places.first, places.first};
   StepPlaces now = longest;
   const auto length = [&](const StepPlaces& of) {
-    return steps[of.second].end_ns - steps[of.first].begin_ns;
+    return steps[of.second].end_ns - steps[of.first].start_ns;
   };
   for (size_t i = places.first + 1; i <= places.second; ++i) {
-    if (interruptions.Cut(steps[i - 1].end_ns, steps[i].begin_ns)) now = {i, i};
+    if (interruptions.Cut(steps[i - 1].end_ns, steps[i].start_ns)) now = {i, i};
     now.second = i;
     if (length(now) > length(longest)) longest = now;
   }
@@ -109,7 +109,7 @@ StepPlaces LongestWithoutPause(const Model& model, const std::vector<Step>& step
 CriticalWindow FindCriticalSteps(const Analysis& analysis, const std::vector<StepSeries>& all,
                                  const std::optional<StepRange>& range) {
   const auto weight = [](const StepSeries& series) {
-    return series.steps.back().end_ns - series.steps.front().begin_ns;
+    return series.steps.back().end_ns - series.steps.front().start_ns;
   };
   const auto longest = std::max_element(
       all.begin(), all.end(),
@@ -123,16 +123,16 @@ CriticalWindow FindCriticalSteps(const Analysis& analysis, const std::vector<Ste
     last = std::min<uint64_t>(range->last, last);
   }
   const Selection& shown = analysis.shown;
-  while (first <= last && steps[first].begin_ns < shown.from_ns) ++first;
+  while (first <= last && steps[first].start_ns < shown.from_ns) ++first;
   while (last > first && steps[last].end_ns > shown.to_ns) --last;
   if (first > last || steps[last].end_ns > shown.to_ns) return {};
   uint64_t all_steps_ns = 0;
   for (size_t i = first; i <= last; ++i) {
-    all_steps_ns = AddSaturated(all_steps_ns, steps[i].end_ns - steps[i].begin_ns);
+    all_steps_ns = AddSaturated(all_steps_ns, steps[i].end_ns - steps[i].start_ns);
   }
   std::tie(first, last) = LongestWithoutPause(analysis.model, steps, {first, last});
   return {.thread = longest->thread,
-          .from_ns = steps[first].begin_ns,
+          .from_ns = steps[first].start_ns,
           .to_ns = steps[last].end_ns,
           .steps = last - first + 1,
           .first = first,

@@ -71,28 +71,25 @@ void AddressSpaces::Finish() {
     std::stable_sort(space.by_start.begin(), space.by_start.end(), [&](uint32_t a, uint32_t b) {
       return mappings_[a].start_address < mappings_[b].start_address;
     });
-    uint64_t end = 0;
-    space.end_so_far.clear();
-    for (const uint32_t index : space.by_start) {
-      end = std::max(end, EndOf(mappings_[index]));
-      space.end_so_far.push_back(end);
-    }
+    space.index.Set(space.by_start.size(),
+                    [&](size_t i) { return EndOf(mappings_[space.by_start[i]]); });
   }
 }
 
 template <typename Visit>
 void AddressSpaces::ForEachOver(const Space& space, uint64_t address, int& steps,
                                 Visit&& visit) const {
-  XPU_CHECK(space.end_so_far.size() == space.by_start.size());
   const auto after = std::upper_bound(
       space.by_start.begin(), space.by_start.end(), address,
       [&](uint64_t value, uint32_t index) { return value < mappings_[index].start_address; });
-  for (size_t i = static_cast<size_t>(after - space.by_start.begin()); i > 0 && steps > 0; --i) {
-    if (space.end_so_far[i - 1] <= address) return;
+  const auto count = static_cast<size_t>(after - space.by_start.begin());
+  space.index.ForEachDown(count, address, [&](size_t i) {
+    if (steps == 0) return false;
     --steps;
-    const Mapping& mapping = mappings_[space.by_start[i - 1]];
+    const Mapping& mapping = mappings_[space.by_start[i]];
     if (EndOf(mapping) > address) visit(mapping);
-  }
+    return true;
+  });
 }
 
 AddressSpaces::Found AddressSpaces::Find(SpaceId id, uint64_t address, uint64_t time_ns) const {

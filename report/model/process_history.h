@@ -10,6 +10,7 @@
 #include "format/base/ids.h"
 #include "format/events.h"
 #include "report/model/flat_map.h"
+#include "report/model/intervals.h"
 #include "report/model/model.h"
 
 namespace xpu {
@@ -54,8 +55,8 @@ class AddressSpaces {
   struct Space {
     SpaceId parent;
     uint64_t copied_ns = 0;
-    std::vector<uint32_t> by_start{};    // indexes, sorted by start address, then time
-    std::vector<uint64_t> end_so_far{};  // the largest end of by_start[0..i]
+    std::vector<uint32_t> by_start{};  // indexes, sorted by start address, then time
+    IntervalIndex index{};             // of by_start
     // Until Finish(): the newest mapping at each start address.
     std::map<uint64_t, uint32_t> newest_at{};
   };

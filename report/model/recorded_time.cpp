@@ -10,6 +10,7 @@
 #include "format/base/counted.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
+#include "report/model/intervals.h"
 #include "report/output/text.h"
 
 namespace xpu {
@@ -47,17 +48,7 @@ void AddUp(std::vector<Pause>& pauses) {
 }  // namespace
 
 void UnitePauses(std::vector<Pause>& pauses) {
-  std::sort(pauses.begin(), pauses.end(),
-            [](const Pause& a, const Pause& b) { return a.start_ns < b.start_ns; });
-  size_t kept = 0;
-  for (const Pause& pause : pauses) {
-    if (kept > 0 && pause.start_ns <= pauses[kept - 1].end_ns) {
-      pauses[kept - 1].end_ns = std::max(pauses[kept - 1].end_ns, pause.end_ns);
-    } else {
-      pauses[kept++] = pause;
-    }
-  }
-  pauses.resize(kept);
+  Unite(pauses);
   AddUp(pauses);
 }
 
@@ -109,14 +100,14 @@ Result<TimeRange> ParseTimeRange(std::string_view text) {
   if (dash > 0) {
     const auto begin_ns = ParseTime(text.substr(0, dash));
     if (!begin_ns) return fail("the start is not a valid time");
-    range.begin_ns = *begin_ns;
+    range.start_ns = *begin_ns;
   }
   if (dash + 1 < text.size()) {
     const auto end_ns = ParseTime(text.substr(dash + 1));
     if (!end_ns) return fail("the end is not a valid time");
     range.end_ns = *end_ns;
   }
-  if (range.end_ns <= range.begin_ns) return fail("the end must be after the start");
+  if (range.end_ns <= range.start_ns) return fail("the end must be after the start");
   return range;
 }
 

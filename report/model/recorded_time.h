@@ -1,7 +1,6 @@
 // When a recording ran: how long, without its pauses, and which part of it is here.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -27,10 +26,10 @@ uint64_t RecordedUntilNs(const Model& model);
 struct TimeRange {
   static constexpr uint64_t kNoEnd = std::numeric_limits<uint64_t>::max();
 
-  uint64_t begin_ns = 0;
+  uint64_t start_ns = 0;
   uint64_t end_ns = kNoEnd;  // exclusive
 
-  bool is_all() const { return begin_ns == 0 && end_ns == kNoEnd; }
+  bool is_all() const { return start_ns == 0 && end_ns == kNoEnd; }
 };
 
 // "1.5s-2s", "500ms-", "-2s", "300us-1ms": units s, ms, us, ns; without one: s.
@@ -44,29 +43,13 @@ struct Pause {
   uint64_t before_ns = 0;  // length of those that are earlier in its list
 };
 
-// In order, joined where they overlap or touch.
+// Makes the list disjoint (intervals.h), and sets before_ns.
 void UnitePauses(std::vector<Pause>& pauses);
 // In order, none that overlap. Of several captures together none: while one of them paused the
 // others did not.
 std::vector<Pause> FindPauses(const Model& model);
 // When no recording ran, of several that were made one after the other. In order.
 std::vector<Pause> BetweenRecordings(const Model& model);
-// The first one that ends after `time_ns`.
-inline std::vector<Pause>::const_iterator FirstPauseAfter(const std::vector<Pause>& pauses,
-                                                          uint64_t time_ns) {
-  return std::upper_bound(pauses.begin(), pauses.end(), time_ns,
-                          [](uint64_t time, const Pause& one) { return time < one.end_ns; });
-}
-// Calls visit(start_ns, end_ns) for the part of each pause that lies between two times.
-template <typename Visit>
-void ForEachPause(const std::vector<Pause>& pauses, uint64_t start_ns, uint64_t end_ns,
-                  Visit visit) {
-  auto pause = FirstPauseAfter(pauses, start_ns);
-  for (; pause != pauses.end() && pause->start_ns < end_ns; ++pause) {
-    const uint64_t from_ns = std::max(pause->start_ns, start_ns);
-    visit(from_ns, std::max(from_ns, std::min(pause->end_ns, end_ns)));
-  }
-}
 // How long of that time was paused; by search, for there may be as many times as pauses.
 uint64_t PausedNs(const std::vector<Pause>& pauses, uint64_t start_ns, uint64_t end_ns);
 // What a total of a recording by windows (xpu-record --every) is multiplied by to estimate that of

@@ -2,26 +2,14 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "format/base/saturated.h"
 #include "report/analysis/call_tree.h"
-#include "report/model/sort_runs.h"
+#include "report/model/intervals.h"
 
 namespace xpu {
 namespace {
-
-// Calls gap(start, end, place) for what lies before each span, and after the last one.
-template <typename Gap>
-void ForEachGap(const GpuBusy& gpu, Gap gap) {
-  uint64_t start_ns = gpu.from_ns;
-  for (size_t i = 0; i < gpu.spans.size(); ++i) {
-    if (gpu.spans[i].start_ns > start_ns) gap(start_ns, gpu.spans[i].start_ns, i);
-    start_ns = gpu.spans[i].end_ns;
-  }
-  if (gpu.to_ns > start_ns) gap(start_ns, gpu.to_ns, gpu.spans.size());
-}
 
 // Sets the time that counts. Returns false where there is none.
 bool SetRange(const Analysis& analysis, GpuBusy& gpu) {
@@ -43,35 +31,21 @@ void SetUncounted(UncountedTimes& uncounted, const std::vector<Pause>& between, 
   gpu.uncounted = uncounted.Of(gpu.gpu);
   if (!between.empty()) {
     std::vector<Pause> own = gpu.uncounted->own();
-    ForEachGap(gpu, [&](uint64_t start_ns, uint64_t end_ns, size_t) {
+    ForEachGap(gpu.spans, gpu.from_ns, gpu.to_ns, [&](uint64_t start_ns, uint64_t end_ns, size_t) {
       if (PausedNs(between, start_ns, end_ns) > 0) own.push_back({start_ns, end_ns, {}});
     });
     UnitePauses(own);
     gpu.uncounted = std::make_shared<const Uncounted>(uncounted.of_all(), std::move(own));
   }
-  ForEachGap(gpu, [&](uint64_t start_ns, uint64_t end_ns, size_t) {
+  ForEachGap(gpu.spans, gpu.from_ns, gpu.to_ns, [&](uint64_t start_ns, uint64_t end_ns, size_t) {
     gpu.paused_ns += gpu.uncounted->Ns(start_ns, end_ns);
   });
 }
 
 }  // namespace
 
-void Unite(std::vector<BusySpan>& spans) {
-  SortRuns(spans, [](const BusySpan& a, const BusySpan& b) {
-    return std::tie(a.start_ns, a.first) < std::tie(b.start_ns, b.first);
-  });
-  size_t kept = 0;
-  for (const BusySpan& span : spans) {
-    if (kept > 0 && span.start_ns <= spans[kept - 1].end_ns) {
-      if (span.end_ns > spans[kept - 1].end_ns) {
-        spans[kept - 1].end_ns = span.end_ns;
-        spans[kept - 1].last = span.last;
-      }
-    } else {
-      spans[kept++] = span;
-    }
-  }
-  spans.resize(kept);
+void UniteSpans(std::vector<BusySpan>& spans) {
+  Unite(spans, [](BusySpan& joined, const BusySpan& longer) { joined.last = longer.last; });
 }
 
 std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis) {
@@ -95,11 +69,11 @@ std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis) {
   std::vector<GpuBusy> all;
   for (auto& [number, gpu] : gpus) {
     gpu.gpu = number;
-    Unite(gpu.spans);
+    UniteSpans(gpu.spans);
     if (!SetRange(analysis, gpu)) continue;
-    for (const BusySpan& span : gpu.spans) gpu.busy_ns += span.end_ns - span.start_ns;
+    gpu.busy_ns = LengthNs(gpu.spans);
     SetUncounted(uncounted, between, gpu);
-    Unite(gpu.others);
+    UniteSpans(gpu.others);
     if (!gpu.others.empty()) {
       gpu.others_ns = gpu.active_ns() - gpu.busy_ns;
       for (const IdleGap& gap : FindGaps(analysis, gpu)) gpu.others_ns -= gap.ns;
@@ -142,7 +116,7 @@ uint64_t Uncounted::Until(uint64_t ns) const {
 Pause Uncounted::NextAt(uint64_t time_ns) const {
   Pause next{UINT64_MAX, UINT64_MAX, {}};
   for (const std::vector<Pause>* pauses : {&own_, &*of_all_}) {
-    const auto found = FirstPauseAfter(*pauses, time_ns);
+    const auto found = FirstEndingAfter(*pauses, time_ns);
     if (found != pauses->end() && found->start_ns < next.start_ns) next = *found;
   }
   return next;
@@ -178,23 +152,25 @@ std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu) {
     if (gap.ns > 0) gaps.push_back(gap);
   };
   auto other = gpu.others.begin();
-  ForEachGap(gpu, [&](uint64_t start_ns, uint64_t end_ns, size_t next) {
-    IdleGap gap{.start_ns = start_ns, .end_ns = end_ns};
-    gap.before = next == 0 ? gpu.around->before : gpu.spans[next - 1].last;
-    while (other != gpu.others.end() && other->end_ns <= start_ns) ++other;
-    for (auto in_gap = other; in_gap != gpu.others.end() && in_gap->start_ns < end_ns; ++in_gap) {
-      IdleGap part = gap;
-      part.end_ns = std::min(in_gap->start_ns, end_ns);
-      part.other = in_gap->first;
-      part.other_launch = work.Get<&GpuWork::launch>(part.other);
-      add(part);
-      gap.start_ns = std::max(gap.start_ns, in_gap->end_ns);
-      gap.before = kNoWork;
-    }
-    gap.after = next == gpu.spans.size() ? gpu.around->after : gpu.spans[next].first;
-    gap.launch = work.Get<&GpuWork::launch>(gap.after);
-    add(gap);
-  });
+  ForEachGap(gpu.spans, gpu.from_ns, gpu.to_ns,
+             [&](uint64_t start_ns, uint64_t end_ns, size_t next) {
+               IdleGap gap{.start_ns = start_ns, .end_ns = end_ns};
+               gap.before = next == 0 ? gpu.around->before : gpu.spans[next - 1].last;
+               while (other != gpu.others.end() && other->end_ns <= start_ns) ++other;
+               for (auto in_gap = other; in_gap != gpu.others.end() && in_gap->start_ns < end_ns;
+                    ++in_gap) {
+                 IdleGap part = gap;
+                 part.end_ns = std::min(in_gap->start_ns, end_ns);
+                 part.other = in_gap->first;
+                 part.other_launch = work.Get<&GpuWork::launch>(part.other);
+                 add(part);
+                 gap.start_ns = std::max(gap.start_ns, in_gap->end_ns);
+                 gap.before = kNoWork;
+               }
+               gap.after = next == gpu.spans.size() ? gpu.around->after : gpu.spans[next].first;
+               gap.launch = work.Get<&GpuWork::launch>(gap.after);
+               add(gap);
+             });
   return gaps;
 }
 

@@ -78,8 +78,8 @@ struct IdleGap {
   uint32_t other_launch = GpuWork::kNoLaunch;
 };
 
-// Sorts spans and joins those that overlap or touch.
-void Unite(std::vector<BusySpan>& spans);
+// Makes the list disjoint (intervals.h). Spans that start together are in the order of their work.
+void UniteSpans(std::vector<BusySpan>& spans);
 
 // Of kernels, memory operations and graph replays that have a time; by GPU.
 std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis);

@@ -7,6 +7,7 @@
 
 #include "format/base/text.h"
 #include "report/analysis/call_tree.h"
+#include "report/model/intervals.h"
 
 namespace xpu {
 namespace {
@@ -151,10 +152,7 @@ class RunningWork {
   };
 
   void Add(const Span& span) { spans_.push_back(span); }
-  void Sort() {
-    std::stable_sort(spans_.begin(), spans_.end(),
-                     [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
-  }
+  void Sort() { SortByStart(spans_); }
 
   // The name of what nearly filled this time; kNoName: nothing, or several things did. Times must
   // not go back.
@@ -168,7 +166,7 @@ class RunningWork {
     covered_.clear();
     for (const Span& span : active_) {
       if (span.start_ns >= end_ns) continue;
-      covered_[span.name] += std::min(span.end_ns, end_ns) - std::max(span.start_ns, start_ns);
+      covered_[span.name] += OverlapNs(span, Interval{start_ns, end_ns});
     }
     const uint64_t all = end_ns - start_ns;
     uint32_t name = kNoName;

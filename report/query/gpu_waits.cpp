@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "format/base/text.h"
+#include "report/model/intervals.h"
 #include "report/model/sort_runs.h"
 #include "report/trace/correlation.h"
 
@@ -82,16 +83,12 @@ class WaitFinder {
         IsOfStream(wait) ? of_stream_[{wait.instance, wait.stream_id}] : of_process_[wait.instance];
     std::map<std::string, uint64_t> waited;  // one value for each name and wait
     uint64_t ran_ns = 0;
-    const auto first =
-        std::upper_bound(running.begin(), running.end(), wait.start_ns,
-                         [](uint64_t ns, const Part& part) { return ns < part.end_ns; });
+    const auto first = FirstEndingAfter(running, wait.start_ns);
     const auto end =
         std::lower_bound(first, running.end(), wait.end_ns,
                          [](const Part& part, uint64_t ns) { return part.start_ns < ns; });
     const auto count = static_cast<uint64_t>(end - first);
-    const auto ns_of = [&](const Part& part) {
-      return std::min(part.end_ns, wait.end_ns) - std::max(part.start_ns, wait.start_ns);
-    };
+    const auto ns_of = [&](const Part& part) { return OverlapNs(part, wait); };
     if (count > parts_left_) {
       const Part& last = *std::prev(end);
       ran_ns = ns_of(*first) + (count == 1 ? 0

@@ -7,6 +7,7 @@
 
 #include "format/events.h"
 #include "report/analysis/analysis.h"
+#include "report/model/intervals.h"
 #include "report/model/recorded_time.h"
 
 namespace xpu {
@@ -49,12 +50,13 @@ inline OffCpuTimes TimesOf(const Analysis& analysis, const OffCpuWait& wait) {
   const std::vector<Pause>& outside =
       own == shown.outside_of_process.end() ? shown.outside_of_others : *own->second;
   // It may last longer than a step that is shown.
-  ForEachPause(outside, wait.start_ns, wait.end_ns, [&](uint64_t start_ns, uint64_t end_ns) {
+  const auto leave_out = [&](const Pause&, uint64_t start_ns, uint64_t end_ns) {
     const OffCpuTimes part =
         TimesOf(wait, std::max(start_ns, shown.from_ns), std::min(end_ns, shown.to_ns));
     times.blocked_ns -= part.blocked_ns;
     times.runnable_ns -= part.runnable_ns;
-  });
+  };
+  ForEachOverlap(outside, wait.start_ns, wait.end_ns, leave_out);
   return times;
 }
 

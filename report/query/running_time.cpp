@@ -23,20 +23,12 @@ SynchronizationCalls::SynchronizationCalls(const Analysis& analysis) {
     const Owner owner = OwnerOf(analysis, launch);
     threads_[{owner.process, owner.tid}].push_back({launch.start_ns, launch.end_ns});
   }
-  for (auto& [thread, spans] : threads_) {
-    std::sort(spans.begin(), spans.end(),
-              [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
-  }
+  for (auto& [thread, calls] : threads_) SortByStart(calls);
 }
 
 bool SynchronizationCalls::IsInOne(const Owner& owner, uint64_t time_ns) const {
   const auto thread = threads_.find({owner.process, owner.tid});
-  if (thread == threads_.end()) return false;
-  const std::vector<Span>& spans = thread->second;
-  const auto after =
-      std::upper_bound(spans.begin(), spans.end(), time_ns,
-                       [](uint64_t at_ns, const Span& span) { return at_ns < span.start_ns; });
-  return after != spans.begin() && std::prev(after)->end_ns > time_ns;
+  return thread != threads_.end() && FindAt(thread->second, time_ns) != nullptr;
 }
 
 std::string WaitReasons::Of(const OffCpuWait& wait) const {

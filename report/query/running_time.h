@@ -11,6 +11,7 @@
 #include "report/analysis/analysis.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/sampled_events.h"
+#include "report/model/intervals.h"
 
 namespace xpu {
 
@@ -25,12 +26,8 @@ class SynchronizationCalls {
 
  private:
   using ThreadKey = std::pair<ProcessId, uint32_t>;
-  struct Span {
-    uint64_t start_ns = 0;
-    uint64_t end_ns = 0;
-  };
 
-  std::map<ThreadKey, std::vector<Span>> threads_;  // by time; they do not overlap
+  std::map<ThreadKey, std::vector<Interval>> threads_;  // by time; they do not overlap
 };
 
 // Why threads waited.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "format/base/saturated.h"
+#include "report/model/intervals.h"
 
 namespace xpu {
 
@@ -18,11 +19,9 @@ void SlicedTimes::Add(uint32_t pid, uint64_t time_ns, PathId path, uint64_t ns, 
   if (is_full_ || all_.empty()) return;
   const auto own = of_process_.find(pid);
   const TimeSlices& slices = all_[own == of_process_.end() ? 0 : own->second];
-  const auto after = std::upper_bound(
-      slices.begin(), slices.end(), time_ns,
-      [](uint64_t at_ns, const TimeSlice& slice) { return at_ns < slice.begin_ns; });
-  if (after == slices.begin() || time_ns >= std::prev(after)->end_ns) return;
-  AddPart({std::prev(after)->number >> shift_, path, ns, count});
+  const TimeSlice* const slice = FindAt(slices, time_ns);
+  if (slice == nullptr) return;
+  AddPart({slice->number >> shift_, path, ns, count});
   if (parts_.size() > limits_.parts) JoinNeighbors();
 }
 
@@ -35,16 +34,13 @@ SlicedTimes SlicedTimes::ByTime(TimeSlices slices, Limits limits) {
 
 void SlicedTimes::AddSpan(uint64_t begin_ns, uint64_t ns, PathId path) {
   if (is_full_ || all_.empty()) return;
-  const TimeSlices& slices = all_.front();
-  const uint64_t end_ns = AddSaturated(begin_ns, ns);
-  auto slice = std::partition_point(slices.begin(), slices.end(),
-                                    [&](const TimeSlice& each) { return each.end_ns <= begin_ns; });
   uint64_t count = 1;  // in the first one
-  for (; slice != slices.end() && slice->begin_ns < end_ns && !is_full_; ++slice) {
-    const uint64_t part_ns = std::min(end_ns, slice->end_ns) - std::max(begin_ns, slice->begin_ns);
-    AddPart({slice->number >> shift_, path, part_ns, std::exchange(count, 0)});
+  const auto add = [&](const TimeSlice& slice, uint64_t from_ns, uint64_t to_ns) {
+    if (is_full_) return;
+    AddPart({slice.number >> shift_, path, to_ns - from_ns, std::exchange(count, 0)});
     if (parts_.size() > limits_.parts) JoinNeighbors();
-  }
+  };
+  ForEachOverlap(all_.front(), begin_ns, AddSaturated(begin_ns, ns), add);
 }
 
 void SlicedTimes::AddPart(const Part& part) {

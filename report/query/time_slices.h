@@ -14,7 +14,7 @@ namespace xpu {
 
 // A stretch of the time of a process.
 struct TimeSlice {
-  uint64_t begin_ns = 0;  // CLOCK_MONOTONIC
+  uint64_t start_ns = 0;  // CLOCK_MONOTONIC
   uint64_t end_ns = 0;
   uint32_t number = 0;
 };

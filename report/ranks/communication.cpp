@@ -5,52 +5,16 @@
 #include <map>
 #include <utility>
 
+#include "report/model/intervals.h"
 #include "report/ranks/collectives.h"
 
 namespace xpu {
 namespace {
 
-struct Span {
-  uint64_t start_ns = 0;
-  uint64_t end_ns = 0;
-};
-using Spans = std::vector<Span>;
-
-Spans United(Spans spans) {
-  std::sort(spans.begin(), spans.end(),
-            [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
-  Spans united;
-  for (const Span& span : spans) {
-    if (united.empty() || span.start_ns > united.back().end_ns) {
-      united.push_back(span);
-    } else {
-      united.back().end_ns = std::max(united.back().end_ns, span.end_ns);
-    }
-  }
-  return united;
-}
-
-Spans Common(const Spans& a, const Spans& b) {
-  Spans common;
-  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    const uint64_t start_ns = std::max(a[i].start_ns, b[j].start_ns);
-    const uint64_t end_ns = std::min(a[i].end_ns, b[j].end_ns);
-    if (start_ns < end_ns) common.push_back({start_ns, end_ns});
-    (a[i].end_ns < b[j].end_ns ? i : j) += 1;
-  }
-  return common;
-}
-
-uint64_t LengthOf(const Spans& spans) {
-  uint64_t ns = 0;
-  for (const Span& span : spans) ns += span.end_ns - span.start_ns;
-  return ns;
-}
-
 // A kernel, and when it was launched: that says which step it is of, whenever the GPU ran it.
 struct RankKernel {
   uint64_t launched_ns = 0;
-  Span ran;
+  Interval ran;
   bool communicates = false;
 };
 using RankKernels = std::vector<RankKernel>;
@@ -98,16 +62,16 @@ std::map<uint32_t, RankSteps> StepsOf(Analysis& analysis, const StepDefinition& 
 
 // Adds the kernels [begin, end) that belong together.
 void Add(const RankKernel* begin, const RankKernel* end, Communication& row) {
-  Spans communication;
-  Spans computation;
+  std::vector<Interval> communication;
+  std::vector<Interval> computation;
   for (const RankKernel* kernel = begin; kernel != end; ++kernel) {
     (kernel->communicates ? communication : computation).push_back(kernel->ran);
   }
-  communication = United(std::move(communication));
-  computation = United(std::move(computation));
-  row.communication_ns += LengthOf(communication);
-  row.computation_ns += LengthOf(computation);
-  row.both_ns += LengthOf(Common(communication, computation));
+  Unite(communication);
+  Unite(computation);
+  row.communication_ns += LengthNs(communication);
+  row.computation_ns += LengthNs(computation);
+  row.both_ns += LengthNs(Intersection(communication, computation));
 }
 
 Communication OfStep(const RankKernels& kernels, const Step& step, uint32_t rank, size_t number) {
@@ -117,8 +81,8 @@ Communication OfStep(const RankKernels& kernels, const Step& step, uint32_t rank
         [](const RankKernel& kernel, uint64_t time) { return kernel.launched_ns < time; });
   };
   Communication row{.rank = rank, .steps = 1, .step = number};
-  row.duration_ns = step.end_ns - step.begin_ns;
-  Add(place(step.begin_ns), place(step.end_ns), row);
+  row.duration_ns = step.end_ns - step.start_ns;
+  Add(place(step.start_ns), place(step.end_ns), row);
   return row;
 }
 

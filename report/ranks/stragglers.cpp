@@ -8,15 +8,10 @@
 
 #include "format/base/saturated.h"
 #include "report/analysis/gpu_names.h"
+#include "report/model/intervals.h"
 
 namespace xpu {
 namespace {
-
-uint64_t Overlap(uint64_t start_ns, uint64_t end_ns, uint64_t from_ns, uint64_t to_ns) {
-  const uint64_t begin = std::max(start_ns, from_ns);
-  const uint64_t end = std::min(end_ns, to_ns);
-  return end > begin ? end - begin : 0;
-}
 
 class StragglerFinder {
  public:
@@ -115,7 +110,7 @@ class StragglerFinder {
     auto at = std::lower_bound(places.begin(), places.end(), from_ns,
                                [&](uint32_t i, uint64_t ns) { return all[i].start_ns < ns; });
     for (; at != places.end() && all[*at].start_ns < to_ns; ++at) {
-      const uint64_t ns = Overlap(all[*at].start_ns, all[*at].end_ns, from_ns, to_ns);
+      const uint64_t ns = OverlapNs(all[*at], Interval{from_ns, to_ns});
       if (ns <= longest_ns) continue;
       longest_ns = ns;
       longest = *at;
@@ -141,7 +136,7 @@ class StragglerFinder {
     ForEachIn(
         waits_, launch.tid, from_ns, to_ns, [&](uint32_t i) { return waits[i].end_ns; },
         [&](uint32_t i) {
-          const uint64_t ns = Overlap(waits[i].start_ns, waits[i].end_ns, from_ns, to_ns);
+          const uint64_t ns = OverlapNs(waits[i], Interval{from_ns, to_ns});
           const PathId path = paths_.OfWait(waits[i]);
           times[path] += ns;
           if (ns <= longest_wait_ns) return;

@@ -39,11 +39,7 @@ GeneratedSymbols::GeneratedSymbols(const Model& model, const ProcessHistory& pro
     std::stable_sort(
         space.by_start.begin(), space.by_start.end(),
         [](const GeneratedSymbol* a, const GeneratedSymbol* b) { return a->address < b->address; });
-    uint64_t end = 0;
-    for (const GeneratedSymbol* symbol : space.by_start) {
-      end = std::max(end, EndOf(*symbol));
-      space.end_so_far.push_back(end);
-    }
+    space.index.Set(space.by_start.size(), [&](size_t i) { return EndOf(*space.by_start[i]); });
   }
 }
 
@@ -64,11 +60,13 @@ void GeneratedSymbols::ForEachOver(const Space& space, uint64_t address, Visit&&
       space.by_start.begin(), space.by_start.end(), address,
       [](uint64_t value, const GeneratedSymbol* symbol) { return value < symbol->address; });
   int steps = 0;
-  for (auto i = static_cast<size_t>(after - space.by_start.begin());
-       i > 0 && space.end_so_far[i - 1] > address && steps++ < kMaxSteps; --i) {
-    const GeneratedSymbol& symbol = *space.by_start[i - 1];
-    if (EndOf(symbol) > address) visit(symbol);
-  }
+  space.index.ForEachDown(static_cast<size_t>(after - space.by_start.begin()), address,
+                          [&](size_t i) {
+                            if (steps++ >= kMaxSteps) return false;
+                            const GeneratedSymbol& symbol = *space.by_start[i];
+                            if (EndOf(symbol) > address) visit(symbol);
+                            return true;
+                          });
 }
 
 GeneratedSymbols::Found GeneratedSymbols::Find(SpaceId id, uint64_t address,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "report/model/intervals.h"
 #include "report/model/model.h"
 #include "report/model/process_history.h"
 
@@ -28,7 +29,7 @@ class GeneratedSymbols {
  private:
   struct Space {
     std::vector<const GeneratedSymbol*> by_start;  // then by time
-    std::vector<uint64_t> end_so_far;              // the largest end of by_start[0..i]
+    IntervalIndex index;                           // of by_start
   };
 
   // Calls visit(symbol) for each symbol over `address`, the last one of the file first.

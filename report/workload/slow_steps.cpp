@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kFewestSteps = 10;
 constexpr size_t kMostNamed = 12;
 
-uint64_t DurationOf(const Step& step) { return step.end_ns - step.begin_ns; }
+uint64_t DurationOf(const Step& step) { return step.end_ns - step.start_ns; }
 
 // Those of `order`, which are numbers of steps.
 void AddTo(StepGroup& group, const StepSeries& of, std::vector<size_t> order) {

@@ -11,6 +11,7 @@
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/filter.h"
+#include "report/model/intervals.h"
 #include "report/model/recorded_time.h"
 #include "report/workload/step_owners.h"
 
@@ -24,25 +25,22 @@ constexpr size_t kFewSteps = size_t{1} << 20;
 // Times that the steps take up, of one process or of all.
 class Windows {
  public:
-  void Add(const Step& step) { all_.push_back({step.begin_ns, step.end_ns, {}}); }
+  void Add(const Step& step) { all_.push_back({step.start_ns, step.end_ns, {}}); }
   void Sort() { UnitePauses(all_); }
 
   bool Has(uint64_t time_ns) const { return Overlap(time_ns, time_ns + 1); }
   bool Overlap(uint64_t begin_ns, uint64_t end_ns) const {
-    const auto after = FirstPauseAfter(all_, begin_ns);
+    const auto after = FirstEndingAfter(all_, begin_ns);
     return after != all_.end() && after->start_ns < std::max(end_ns, begin_ns + 1);
   }
   std::vector<Pause> Outside() const {
     std::vector<Pause> outside;
-    uint64_t until_ns = 0;
-    for (const Pause& window : all_) {
-      outside.push_back({until_ns, window.start_ns, {}});
-      until_ns = window.end_ns;
-    }
-    outside.push_back({until_ns, UINT64_MAX, {}});
+    ForEachGap(all_, 0, UINT64_MAX, [&](uint64_t start_ns, uint64_t end_ns, size_t) {
+      outside.push_back({start_ns, end_ns, {}});
+    });
     return outside;
   }
-  uint64_t begin_ns() const { return all_.empty() ? 0 : all_.front().start_ns; }
+  uint64_t start_ns() const { return all_.empty() ? 0 : all_.front().start_ns; }
   uint64_t end_ns() const { return all_.empty() ? 0 : all_.back().end_ns; }
 
  private:
@@ -154,7 +152,7 @@ void Keep(const List& list, Wants wants, EventSet& set) {
 
 // The gaps before the first step and after the last one reach to what runs outside them.
 void SetAround(const StepFilter& steps, const Analysis& analysis, Selection& shown) {
-  shown.from_ns = std::max(shown.from_ns, steps.all().begin_ns());
+  shown.from_ns = std::max(shown.from_ns, steps.all().start_ns());
   shown.to_ns = std::min(shown.to_ns, steps.all().end_ns());
   const GpuWorkList& all = analysis.correlation.work;
   for (uint32_t i = 0; i < all.size(); ++i) {
@@ -257,7 +255,7 @@ std::vector<StepSeries> ShownSteps(std::vector<StepSeries> all,
     if (range) LeaveNumbers(range->first, range->last, series);
     const std::vector<Step>& steps = series.steps;
     const auto begin = std::partition_point(steps.begin(), steps.end(), [&](const Step& step) {
-      return step.begin_ns < shown.from_ns;
+      return step.start_ns < shown.from_ns;
     });
     const auto end = std::partition_point(
         begin, steps.end(), [&](const Step& step) { return step.end_ns <= shown.to_ns; });

@@ -13,7 +13,7 @@ SlicedTimes SliceBySteps(const Analysis& analysis, const std::vector<StepSeries>
   for (const StepSeries& series : all) {
     TimeSlices& own = slices.emplace_back();
     for (size_t i = 0; i < series.steps.size(); ++i) {
-      own.push_back({series.steps[i].begin_ns, series.steps[i].end_ns, static_cast<uint32_t>(i)});
+      own.push_back({series.steps[i].start_ns, series.steps[i].end_ns, static_cast<uint32_t>(i)});
     }
     most = std::max(most, own.size());
   }

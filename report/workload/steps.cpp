@@ -13,6 +13,7 @@
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/analysis/filter.h"
+#include "report/model/intervals.h"
 #include "report/model/median.h"
 #include "report/output/text.h"
 #include "report/query/gpu_busy.h"
@@ -32,7 +33,7 @@ bool IsGpuWork(const GpuWork& work) { return work.kind != WorkKind::kSynchroniza
 
 uint64_t MedianNs(const StepSeries& series) {
   std::vector<uint64_t> durations;
-  for (const Step& step : series.steps) durations.push_back(step.end_ns - step.begin_ns);
+  for (const Step& step : series.steps) durations.push_back(step.end_ns - step.start_ns);
   return MedianOf(durations);
 }
 
@@ -225,7 +226,7 @@ class Finder {
   // of it to the next is none.
   void LeaveOutPaused(StepSeries& series) const {
     std::erase_if(series.steps, [&](const Step& step) {
-      const bool is_cut = interruptions_.Cut(step.begin_ns, step.end_ns);
+      const bool is_cut = interruptions_.Cut(step.start_ns, step.end_ns);
       if (is_cut && step.is_regular && series.regular > 0) --series.regular;
       return is_cut;
     });
@@ -297,7 +298,7 @@ class Finder {
 void CountWarmUp(StepSeries& series) {
   const uint64_t median = MedianNs(series);
   while (series.warm_up < series.steps.size() / 4 &&
-         series.steps[series.warm_up].end_ns - series.steps[series.warm_up].begin_ns >
+         series.steps[series.warm_up].end_ns - series.steps[series.warm_up].start_ns >
              kWarmUpTimes * median) {
     ++series.warm_up;
   }
@@ -385,11 +386,9 @@ std::vector<StepCost> StepCosts(const Analysis& analysis, const StepSeries& seri
     if (!IsGpuWork(work) || work.launch == GpuWork::kNoLaunch) continue;
     const Launch& launch = analysis.correlation.launches[work.launch];
     if (launch.pid != series.thread.pid) continue;
-    const auto after = std::upper_bound(
-        steps.begin(), steps.end(), launch.start_ns,
-        [](uint64_t time_ns, const Step& step) { return time_ns < step.begin_ns; });
-    if (after == steps.begin() || launch.start_ns >= (after - 1)->end_ns) continue;
-    const auto index = static_cast<size_t>(after - 1 - steps.begin());
+    const Step* const step = FindAt(steps, launch.start_ns);
+    if (step == nullptr) continue;
+    const auto index = static_cast<size_t>(step - steps.data());
     StepCost& cost = costs[index];
     cost.gpu_ns = AddSaturated(cost.gpu_ns, work.duration_ns);
     if (work.timed && work.end_ns > work.start_ns) {
@@ -406,14 +405,14 @@ std::vector<StepCost> StepCosts(const Analysis& analysis, const StepSeries& seri
                                         : events.memsets.Get<&Memset::size_bytes>(work.index));
   }
   for (size_t i = 0; i < steps.size(); ++i) {
-    costs[i].duration_ns = steps[i].end_ns - steps[i].begin_ns;
-    Unite(spans[i]);
+    costs[i].duration_ns = steps[i].end_ns - steps[i].start_ns;
+    UniteSpans(spans[i]);
     for (const BusySpan& span : spans[i]) costs[i].busy_ns += span.end_ns - span.start_ns;
   }
   for (size_t i = 0; i < steps.size(); ++i) {
     if (spans[i].empty()) continue;
     const bool goes_on =
-        i + 1 < steps.size() && !spans[i + 1].empty() && steps[i + 1].begin_ns == steps[i].end_ns;
+        i + 1 < steps.size() && !spans[i + 1].empty() && steps[i + 1].start_ns == steps[i].end_ns;
     const uint64_t until_ns = goes_on ? spans[i + 1].front().start_ns : spans[i].back().end_ns;
     const uint64_t from_ns = spans[i].front().start_ns;
     const uint64_t window_ns = until_ns - std::min(until_ns, from_ns);

@@ -27,7 +27,7 @@ struct StepDefinition {
 Result<StepDefinition> ParseStepDefinition(std::string_view text);
 
 struct Step {
-  uint64_t begin_ns = 0;  // CLOCK_MONOTONIC
+  uint64_t start_ns = 0;  // CLOCK_MONOTONIC
   uint64_t end_ns = 0;
   bool is_regular = true;  // it launches what most do; of ranges always
 };

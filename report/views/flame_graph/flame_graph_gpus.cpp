@@ -306,11 +306,11 @@ SlicedTimes SliceByParts(const TimeSlices& parts) { return SlicedTimes::ByTime(p
 
 FlameStrip StripOfParts(const Analysis& analysis, const TimeSlices& parts,
                         const SlicedTimes& sliced) {
-  FlameStrip strip{.from_ns = parts.front().begin_ns, .to_ns = parts.back().end_ns, .lanes = {}};
+  FlameStrip strip{.from_ns = parts.front().start_ns, .to_ns = parts.back().end_ns, .lanes = {}};
   strip.parts = sliced.Parts();
   strip.each = sliced.each();
   const bool can_choose = !strip.parts.empty();
-  const uint64_t bin_ns = (parts.front().end_ns - parts.front().begin_ns) * strip.each;
+  const uint64_t bin_ns = (parts.front().end_ns - parts.front().start_ns) * strip.each;
   const size_t count = (parts.size() + strip.each - 1) / strip.each;
   GpuLanes lanes(analysis, strip.from_ns, bin_ns, count);
   const size_t left_out = lanes.Add(strip, can_choose ? std::optional<uint32_t>(0) : std::nullopt);

@@ -34,8 +34,8 @@ StripLane LaneOf(const Analysis& analysis, const StepSeries& series, uint32_t ea
   std::vector<uint64_t> lengths;
   for (size_t slice = first; slice <= last && slice * each < steps.size(); ++slice) {
     const size_t end = std::min(steps.size(), (slice + 1) * each);
-    lane.bars.push_back({steps[slice * each].begin_ns, steps[end - 1].end_ns});
-    lengths.push_back(lane.bars.back().end_ns - lane.bars.back().begin_ns);
+    lane.bars.push_back({steps[slice * each].start_ns, steps[end - 1].end_ns});
+    lengths.push_back(lane.bars.back().end_ns - lane.bars.back().start_ns);
   }
   if (lengths.empty()) return lane;
   const auto longest = static_cast<double>(*std::max_element(lengths.begin(), lengths.end()));
@@ -53,12 +53,12 @@ void WriteLane(const StripLane& lane, uint64_t start_ns, PageData& data) {
   data.Raw(",\n");
   uint64_t end_ns = start_ns;
   data.Array("gap", lane.bars, [&](const StripLane::Bar& bar) {
-    data.Number(bar.begin_ns - std::min(bar.begin_ns, end_ns));
-    end_ns = std::max(bar.end_ns, bar.begin_ns);
+    data.Number(bar.start_ns - std::min(bar.start_ns, end_ns));
+    end_ns = std::max(bar.end_ns, bar.start_ns);
   });
   data.Raw(",\n");
   data.Array("length", lane.bars, [&](const StripLane::Bar& bar) {
-    data.Number(bar.end_ns - std::min(bar.end_ns, bar.begin_ns));
+    data.Number(bar.end_ns - std::min(bar.end_ns, bar.start_ns));
   });
   data.Raw(",\n");
   if (lane.values.empty()) {
@@ -129,7 +129,7 @@ std::optional<FlameStrip> StripOfSteps(const Analysis& analysis, const StepDefin
     if (lane.bars.empty()) continue;
     const bool is_first = strip.lanes.empty();
     strip.from_ns =
-        is_first ? lane.bars.front().begin_ns : std::min(strip.from_ns, lane.bars.front().begin_ns);
+        is_first ? lane.bars.front().start_ns : std::min(strip.from_ns, lane.bars.front().start_ns);
     strip.to_ns = std::max(strip.to_ns, lane.bars.back().end_ns);
     strip.lanes.push_back(std::move(lane));
   }

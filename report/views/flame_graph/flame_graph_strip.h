@@ -35,7 +35,7 @@ namespace xpu {
 
 struct StripLane {
   struct Bar {
-    uint64_t begin_ns = 0;  // CLOCK_MONOTONIC
+    uint64_t start_ns = 0;  // CLOCK_MONOTONIC
     uint64_t end_ns = 0;
   };
   std::string name;

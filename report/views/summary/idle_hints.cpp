@@ -94,7 +94,7 @@ std::string IdleHints::TimeOf(TimeRange range) const {
     const uint64_t since_start_us = (ns - std::min(ns, start_ns_)) / 1000;
     return Format("{}.{:06}s", since_start_us / 1'000'000, since_start_us % 1'000'000);
   };
-  return Format("{}-{}", range.begin_ns == 0 ? "" : text(range.begin_ns),
+  return Format("{}-{}", range.start_ns == 0 ? "" : text(range.start_ns),
                 range.end_ns == TimeRange::kNoEnd ? "" : text(range.end_ns));
 }
 
@@ -110,10 +110,10 @@ void IdleHints::AddWithSamples(double weight, std::string what, std::string_view
   }
   bool ran = false;
   bool others_ran = false;
-  for (const IdlePart& part : parts_.Of(thread, stretch.begin_ns, stretch.end_ns)) {
+  for (const IdlePart& part : parts_.Of(thread, stretch.start_ns, stretch.end_ns)) {
     if (part.sample == kNoSample) continue;
     const uint64_t time_ns = all.Get<&CpuSample::time_ns>(part.sample);
-    if (time_ns < stretch.begin_ns || time_ns >= stretch.end_ns) continue;
+    if (time_ns < stretch.start_ns || time_ns >= stretch.end_ns) continue;
     (part.cause == IdlePart::Cause::kSample ? ran : others_ran) = true;
   }
   if (!ran && (!others_ran || !filter_.tids.empty())) {
@@ -173,7 +173,7 @@ std::string IdleHints::CausesText(IdleCauses& causes) {
 void IdleHints::AddStart() {
   if (filter_.IsOfRanges() || gpu_->spans.empty()) return;
   const Owner owner = OwnerOf(analysis_, analysis_.correlation.work[gpu_->spans.front().first]);
-  const uint64_t shown_ns = start_ns_ + filter_.time.begin_ns;
+  const uint64_t shown_ns = start_ns_ + filter_.time.start_ns;
   uint64_t begin_ns = shown_ns;
   if (owner.process) {
     begin_ns = std::max(begin_ns, analysis_.processes[owner.process].start_ns);
@@ -197,7 +197,7 @@ void IdleHints::AddStart() {
                                                  HumanDuration(ns), owner.pid),
                         ShareText(Elapsed(ns)), text.empty() ? "" : ": ", text),
                  "until then", owner,
-                 {filter_.time.begin_ns == 0 ? 0 : begin_ns, phases_.steady_ns}, "start.html");
+                 {filter_.time.start_ns == 0 ? 0 : begin_ns, phases_.steady_ns}, "start.html");
 }
 
 // What `part_ns` are a share of.

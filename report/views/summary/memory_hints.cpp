@@ -39,7 +39,7 @@ struct Kept {
   const AllocatorEvent* first = nullptr;
   uint64_t count = 0;
   uint64_t bytes = 0;
-  uint64_t begin_ns = 0;
+  uint64_t start_ns = 0;
   uint64_t end_ns = 0;
   std::array<bool, kWindows> windows{};
 
@@ -51,7 +51,7 @@ struct Kept {
     if (other.bytes > bytes) first = other.first;
     count += other.count;
     bytes = AddSaturated(bytes, other.bytes);
-    begin_ns = begin_ns == 0 ? other.begin_ns : std::min(begin_ns, other.begin_ns);
+    start_ns = start_ns == 0 ? other.start_ns : std::min(start_ns, other.start_ns);
     end_ns = std::max(end_ns, other.end_ns);
   }
 };
@@ -140,7 +140,7 @@ std::map<std::string, Kept> MemoryHints::GrowingPlaces(uint32_t use) {
     const Kept one{.first = &event,
                    .count = 1,
                    .bytes = static_cast<uint64_t>(event.size_bytes),
-                   .begin_ns = event.time_ns,
+                   .start_ns = event.time_ns,
                    .end_ns = event.time_ns};
     Kept& kept = stacks[{event.stack, event.python_stack}];
     kept.Add(one);
@@ -163,9 +163,9 @@ double MemoryHints::StepsOf(const AllocatorUse& use, const Kept& kept) {
   if (of == steps_of_.end()) return 0;
   const std::vector<Step>& steps = of->second->steps;
   const auto first = std::partition_point(
-      steps.begin(), steps.end(), [&](const Step& step) { return step.end_ns < kept.begin_ns; });
+      steps.begin(), steps.end(), [&](const Step& step) { return step.end_ns < kept.start_ns; });
   const auto last = std::partition_point(
-      first, steps.end(), [&](const Step& step) { return step.begin_ns <= kept.end_ns; });
+      first, steps.end(), [&](const Step& step) { return step.start_ns <= kept.end_ns; });
   return static_cast<double>(last - first);
 }
 

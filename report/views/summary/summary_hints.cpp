@@ -96,7 +96,7 @@ class Hints {
 
 uint64_t Hints::LifeNs(ProcessId process) const {
   if (!process || analysis_.model.events.recording_info.empty()) return elapsed_ns_;
-  const uint64_t start_ns = StartOf(analysis_.model) + filter_.time.begin_ns;
+  const uint64_t start_ns = StartOf(analysis_.model) + filter_.time.start_ns;
   const ProcessHistory::Process& life = analysis_.processes[process];
   const uint64_t from_ns = std::max(life.start_ns, start_ns);
   const uint64_t to_ns = life.end_ns == 0 ? start_ns + elapsed_ns_ : life.end_ns;
@@ -252,7 +252,7 @@ uint64_t ElapsedNs(const Analysis& analysis, const FilterOptions& filter) {
   uint64_t begin_ns = 0;
   uint64_t end_ns = RunTimeNs(analysis.model);
   if (end_ns == 0) end_ns = analysis.recorded_until_ns;
-  begin_ns = std::min(filter.time.begin_ns, end_ns);
+  begin_ns = std::min(filter.time.start_ns, end_ns);
   end_ns = std::min(filter.time.end_ns, end_ns);
   const uint64_t start_ns = StartOf(analysis.model);
   const uint64_t all_ns = end_ns - begin_ns;

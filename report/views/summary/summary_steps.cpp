@@ -28,7 +28,7 @@ std::string AheadText(const Analysis& analysis, const StepSeries& series) {
     gpu_end_ns = std::max(gpu_end_ns, cost.end_ns);
   }
   const uint64_t end_ns = series.steps.back().end_ns;
-  const uint64_t length_ns = end_ns - series.steps.front().begin_ns;
+  const uint64_t length_ns = end_ns - series.steps.front().start_ns;
   if (gpu_end_ns <= end_ns || gpu_end_ns - end_ns <= length_ns / 4) return {};
   return Format("; launched ahead: the GPU finished {} after the last step",
                 HumanDuration(gpu_end_ns - end_ns));
@@ -38,7 +38,7 @@ std::string SeriesText(const Analysis& analysis, const StepSeries& series,
                        const StepDefinition& definition) {
   std::vector<uint64_t> durations;
   for (size_t i = series.warm_up; i < series.steps.size(); ++i) {
-    durations.push_back(series.steps[i].end_ns - series.steps[i].begin_ns);
+    durations.push_back(series.steps[i].end_ns - series.steps[i].start_ns);
   }
   std::sort(durations.begin(), durations.end());
   return Format("{} in process {}, median {}, 99th percentile {} ({}){}",

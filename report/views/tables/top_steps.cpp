@@ -95,7 +95,7 @@ void FillStepTrace(TableSource& source, Table& table) {
                                       : row.step.is_regular ? "as most"
                                                             : "others";
     cells.assign({std::to_string(row.index),
-                  std::to_string(row.step.begin_ns - std::min(row.step.begin_ns, start_ns)),
+                  std::to_string(row.step.start_ns - std::min(row.step.start_ns, start_ns)),
                   std::to_string(row.cost.duration_ns), std::to_string(row.cost.busy_ns),
                   std::to_string(row.cost.idle_ns), std::to_string(row.cost.kernels),
                   std::to_string(row.cost.graphs), std::to_string(row.cost.copies),

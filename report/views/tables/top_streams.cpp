@@ -68,7 +68,7 @@ std::vector<Busy> BusyRows(const Analysis& analysis) {
   for (auto& [key, busy] : rows) {
     std::tie(busy.gpu, busy.stream) = key;
     const GpuBusy& gpu = gpus[busy.gpu];
-    Unite(busy.spans);
+    UniteSpans(busy.spans);
     for (const BusySpan& span : busy.spans) busy.busy_ns += span.end_ns - span.start_ns;
     if (!busy.stream) busy.busy_ns = gpu.busy_ns;
     busy.active_ns = gpu.active_ns();

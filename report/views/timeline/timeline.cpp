@@ -101,7 +101,7 @@ class Timeline {
     size_t series = 0;
     Owner thread;
     size_t number = 0;
-    uint64_t begin_ns = 0;
+    uint64_t start_ns = 0;
     uint64_t end_ns = 0;
     StepCost cost;
   };
@@ -246,7 +246,7 @@ uint64_t Timeline::TimeOf(Sort sort, size_t at) const {
     case kStates:
       return states_.TimeOf(at);
     case kSteps:
-      return steps_[at].begin_ns;
+      return steps_[at].start_ns;
     case kCollectives:
       return collectives_.TimeOf(at);
     case kCritical:
@@ -324,12 +324,12 @@ void Timeline::FindShownSteps(const std::vector<StepSeries>& all) {
     for (size_t i = 0; i < costs.size(); ++i) {
       const Step& step = all[series].steps[i];
       if (costs[i].kernels + costs[i].graphs + costs[i].copies == 0) continue;
-      steps_.push_back({series, all[series].thread, i, step.begin_ns, step.end_ns, costs[i]});
+      steps_.push_back({series, all[series].thread, i, step.start_ns, step.end_ns, costs[i]});
     }
   }
   if (sink_.has_stacks() || options_.max_events != 0) {
     std::stable_sort(steps_.begin(), steps_.end(), [](const ShownStep& a, const ShownStep& b) {
-      return a.begin_ns < b.begin_ns;
+      return a.start_ns < b.start_ns;
     });
     return;
   }
@@ -342,7 +342,7 @@ void Timeline::WriteStep(const ShownStep& step) {
   const auto [track, is_new] = step_tracks_.try_emplace(step.series);
   if (is_new) track->second = tracks_.Steps(step.thread);
   sink_.AdjacentSlice(track->second, sink_.Name(Format("step {}", step.number), "step"),
-                      step.begin_ns, step.end_ns);
+                      step.start_ns, step.end_ns);
   sink_.ArgThousandths("busy_us", step.cost.busy_ns);
   sink_.ArgThousandths("idle_us", step.cost.idle_ns);
   sink_.Arg("kernels", step.cost.kernels);

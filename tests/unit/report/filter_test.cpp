@@ -168,7 +168,7 @@ TEST(TimeRangeTest, Forms) {
   const auto text = [](std::string_view given) {
     Result<TimeRange> range = ParseTimeRange(given);
     if (!range.ok()) return range.error().message;
-    return std::to_string(range->begin_ns) + " " + std::to_string(range->end_ns);
+    return std::to_string(range->start_ns) + " " + std::to_string(range->end_ns);
   };
   EXPECT_EQ(text("1.5s-2s"), "1500000000 2000000000");
   EXPECT_EQ(text("1.5-2"), "1500000000 2000000000");

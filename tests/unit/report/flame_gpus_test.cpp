@@ -95,9 +95,9 @@ TEST_F(FlameGpusTest, EqualPartsOfTheTime) {
   AddStates();
   const TimeSlices parts = PartsOfGpuTime(Build());
   ASSERT_EQ(parts.size(), 240u);
-  EXPECT_EQ(parts.front().begin_ns, kStartNs);
+  EXPECT_EQ(parts.front().start_ns, kStartNs);
   EXPECT_GE(parts.back().end_ns, kEndNs - 1);
-  for (size_t i = 0; i + 1 < parts.size(); ++i) EXPECT_EQ(parts[i].end_ns, parts[i + 1].begin_ns);
+  for (size_t i = 0; i + 1 < parts.size(); ++i) EXPECT_EQ(parts[i].end_ns, parts[i + 1].start_ns);
 }
 
 TEST_F(FlameGpusTest, OnlyTheTimeOfTheRecording) {
@@ -106,8 +106,8 @@ TEST_F(FlameGpusTest, OnlyTheTimeOfTheRecording) {
   builder_.events.recording_end.emplace_back().time_ns = kEndNs - kPartNs;
   const TimeSlices parts = PartsOfGpuTime(Build());
   ASSERT_FALSE(parts.empty());
-  EXPECT_EQ(parts.front().begin_ns, kStartNs + kPartNs);
-  EXPECT_LT(parts.back().begin_ns, kEndNs - kPartNs);
+  EXPECT_EQ(parts.front().start_ns, kStartNs + kPartNs);
+  EXPECT_LT(parts.back().start_ns, kEndNs - kPartNs);
 }
 
 TEST_F(FlameGpusTest, PowerClockAndBusyTime) {
@@ -215,7 +215,7 @@ TEST_F(FlameGpusTest, BelowStepsOverTheirTime) {
   ASSERT_NE(power, nullptr);
   EXPECT_FALSE(power->first_slice);
   EXPECT_NEAR(power->values.front(), 400, 0.1);
-  EXPECT_EQ(power->bars.front().begin_ns, strip.from_ns);
+  EXPECT_EQ(power->bars.front().start_ns, strip.from_ns);
 }
 
 TEST_F(FlameGpusTest, TimesOfDamagedCaptures) {

@@ -151,7 +151,7 @@ TEST_F(OffCpuTest, ATimeRangeCutsWaits) {
   LockWait(kAppPid, 3'000, 3'500, 0x10);  // outside
   Sum(kAppPid, OffCpuState::kBlocked, 3, 30, 4);
   FilterOptions filter;
-  filter.time = {.begin_ns = 1'100, .end_ns = 1'450};  // since the start of the recording
+  filter.time = {.start_ns = 1'100, .end_ns = 1'450};  // since the start of the recording
   Analysis& analysis = Built();
   analysis.shown = SelectPart(filter, analysis).value();
   EXPECT_EQ(Folded(MergeMode::kOff),

@@ -175,7 +175,7 @@ TEST(Options, OfFilters) {
   EXPECT_EQ(filter.streams, std::vector<uint32_t>{7});
   EXPECT_EQ(filter.kernel, "gemm|conv");
   EXPECT_EQ(filter.api, "^cuda");
-  EXPECT_EQ(filter.time.begin_ns, 1'500'000'000u);
+  EXPECT_EQ(filter.time.start_ns, 1'500'000'000u);
   EXPECT_EQ(filter.time.end_ns, 2'000'000'000u);
   EXPECT_EQ(options.captures, std::vector<std::string>{"x.xpu"});
   EXPECT_FALSE(filter.empty());

@@ -82,9 +82,9 @@ class SideBySideTest : public testing::TestWithParam<std::string> {
     constexpr uint64_t kMs = 1'000'000;
     std::vector<FilterOptions> filters(6);
     filters[1].kernel = "gemm|v";
-    filters[2].time = {.begin_ns = 100 * kMs, .end_ns = 400 * kMs};
+    filters[2].time = {.start_ns = 100 * kMs, .end_ns = 400 * kMs};
     filters[3].api = "Memcpy";
-    filters[3].time = {.begin_ns = 200 * kMs};
+    filters[3].time = {.start_ns = 200 * kMs};
     filters[4].streams = {7};
     filters[5].nvtx = ".";
     return filters;

@@ -94,7 +94,7 @@ TEST_F(StepsTest, StepsAreDetectedWithWhatTheyCost) {
   ASSERT_EQ(found.size(), 1u);
   ASSERT_EQ(found[0].steps.size(), 10u);
   EXPECT_EQ(found[0].thread.tid, 10u);
-  EXPECT_EQ(found[0].steps[3].begin_ns, 4'000u);
+  EXPECT_EQ(found[0].steps[3].start_ns, 4'000u);
   EXPECT_EQ(found[0].steps[3].end_ns, 5'000u);
   EXPECT_EQ(found[0].steps[9].end_ns, 14'210u);  // its last call
   EXPECT_EQ(HowFound(found[0], definition_),
@@ -120,7 +120,7 @@ TEST_F(StepsTest, AStepThatAPauseCutsIsLeftOut) {
   ASSERT_EQ(found.size(), 1u);
   ASSERT_EQ(found[0].steps.size(), 9u);
   EXPECT_EQ(found[0].steps[3].end_ns, 5'000u);
-  EXPECT_EQ(found[0].steps[4].begin_ns, 10'000u);
+  EXPECT_EQ(found[0].steps[4].start_ns, 10'000u);
   EXPECT_EQ(HowFound(found[0], definition_),
             "detected: 2 launches repeated, the same in 9 of 9 steps");
   // Nor is there a path through it.
@@ -147,7 +147,7 @@ TEST_F(StepsTest, RangesAreSteps) {
   const std::vector<StepSeries> found = Find("nvtx:^:step");
   ASSERT_EQ(found.size(), 1u);
   ASSERT_EQ(found[0].steps.size(), 3u);
-  EXPECT_EQ(found[0].steps[1].begin_ns, 3'100u);
+  EXPECT_EQ(found[0].steps[1].start_ns, 3'100u);
   EXPECT_EQ(found[0].steps[1].end_ns, 3'300u);
   EXPECT_EQ(StepCosts(*analysis_, found[0])[1].kernels, 1u);
 }

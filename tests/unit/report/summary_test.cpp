@@ -303,7 +303,7 @@ TEST_F(PhasesTest, ASteadyStateThatIsNothingOfTheElapsedTimeIsNoAdvice) {
 
 TEST_F(PhasesTest, APartHasAdviceOfItsOwn) {
   FilterOptions filter;
-  filter.time = {.begin_ns = 100 * kMs, .end_ns = 700 * kMs};
+  filter.time = {.start_ns = 100 * kMs, .end_ns = 700 * kMs};
   filter.time_text = "100ms-700ms";
   const std::string hints = Hints(filter);
   EXPECT_NE(hints.find("The steady state of GPU 0 began after 500 ms (83 % of the elapsed time)"),
@@ -492,7 +492,7 @@ TEST_F(HintsTest, CommandsHaveTheCapturesAndFiltersThatWereGiven) {
   FilterOptions filter;
   filter.pids = {5, 6};
   filter.kernel = "a|b";
-  filter.time = {.begin_ns = 0, .end_ns = 990 * kMs};
+  filter.time = {.start_ns = 0, .end_ns = 990 * kMs};
   filter.time_text = "-990ms";
   EXPECT_EQ(command({"capture.xpu"}, filter), bare + " --pid 5,6 --kernel 'a|b' --time -990ms");
 }
