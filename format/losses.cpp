@@ -104,7 +104,7 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "What they did later is not recorded: the recording ends with the program."},
     {LossKind::kGpuFault, "gpu_fault", Severity::kNote,
      "{process|processes} with a CUDA call that returned an error of the GPU",
-     "xpu-report names the work that failed and the code that launched it."},
+     "xpu-report says what is known of the work that failed."},
     {LossKind::kProbeNotPlaced, "probe_not_placed", Severity::kLost,
      "CUDA {library|libraries} whose launches could not be probed", ""},
     {LossKind::kProbeRingFull, "probe_ring_full", Severity::kLost,
@@ -129,7 +129,8 @@ constexpr std::array<LossInfo, static_cast<size_t>(LossKind::kCount)> kTable{{
      "Copy the file again."},
     {LossKind::kFileCut, "file_cut", Severity::kLost,
      "{capture that ends|captures that end} in the middle: the end was never written",
-     "The recorder was killed, the disk was full, or the file was copied in part."},
+     "It is still being written, the recorder was killed, the disk was full, or the file was "
+     "copied in part."},
     {LossKind::kReferenceLost, "reference_lost", Severity::kPartial,
      "{reference|references} to names or stacks whose block is damaged, shown as [lost]", ""},
     {LossKind::kGeneratedCodeCut, "generated_code_cut", Severity::kPartial,

@@ -66,7 +66,7 @@ std::vector<CriticalSum> CriticalSums(Analysis& analysis, CallPaths& paths, Crit
     const Edge& edge = segment.edge;
     const Owner owner = critical.OwnerOf(edge);
     std::string& thread = threads[{owner.process, owner.tid}];
-    if (thread.empty()) thread = ThreadText(analysis, owner.process, owner.tid);
+    if (thread.empty()) thread = analysis.processes.ThreadTitle(owner.process, owner.tid);
     const auto add = [&](PathId path, double share, EdgeKind kind, std::string what) {
       Times& times = all[{kind, thread, std::move(what), readable.Of(path)}];
       const double ns = share * static_cast<double>(segment.ns());

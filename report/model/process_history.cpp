@@ -4,9 +4,12 @@
 #include <limits>
 
 #include "format/base/check.h"
+#include "format/base/text.h"
 
 namespace xpu {
 namespace {
+
+constexpr uint64_t kAtTheEnd = std::numeric_limits<uint64_t>::max();
 
 // Mappings and spaces that one look-up goes through: a hostile file may pile up any number of them.
 constexpr int kMaxSteps = 4096;
@@ -272,8 +275,15 @@ std::string_view ProcessHistory::ThreadName(ProcessId process, uint32_t tid,
   return model_.Text(NameAt(process, tid, time_ns));
 }
 
+std::string ThreadTitle(std::string_view name, uint32_t tid) {
+  return Format("{}/{}", name.empty() ? "[unknown]" : name, tid);
+}
+
+std::string ProcessHistory::ThreadTitle(ProcessId process, uint32_t tid) const {
+  return xpu::ThreadTitle(ThreadName(process, tid, kAtTheEnd), tid);
+}
+
 std::string_view ProcessHistory::Name(ProcessId process) const {
-  constexpr uint64_t kAtTheEnd = std::numeric_limits<uint64_t>::max();
   return process ? ThreadName(process, (*this)[process].pid, kAtTheEnd) : std::string_view();
 }
 

@@ -88,6 +88,9 @@ using ProcessId = Id<struct ProcessTag, uint32_t>;
 
 // Not for several threads at once: it keeps the last answers, since events of one thread come one
 // after the other.
+// "python/1234"; a thread without a name is "[unknown]/1234".
+std::string ThreadTitle(std::string_view name, uint32_t tid);
+
 class ProcessHistory {
  public:
   struct Process {
@@ -116,6 +119,8 @@ class ProcessHistory {
   }
   // The name (comm) of a thread; of its process when the thread has none; "" when none is known.
   std::string_view ThreadName(ProcessId process, uint32_t tid, uint64_t time_ns) const;
+  // The title of a thread by its last name, so that one thread has one title.
+  std::string ThreadTitle(ProcessId process, uint32_t tid) const;
   // The text's id, none when no name is known.
   StringId NameAt(ProcessId process, uint32_t tid, uint64_t time_ns) const {
     const uint64_t key = KeyOf(process, tid);

@@ -136,6 +136,11 @@ std::string ShortPath(std::span<const std::string> frames, size_t width) {
   return text;
 }
 
+std::string TimeSince(uint64_t start_ns, uint64_t time_ns) {
+  const uint64_t since_us = (time_ns - std::min(time_ns, start_ns)) / 1000;
+  return Format("{}.{:06}s", since_us / 1'000'000, since_us % 1'000'000);
+}
+
 std::string HumanDuration(uint64_t ns) {
   const auto value = static_cast<double>(ns);
   if (ns < 1'000) return Format("{} ns", ns);

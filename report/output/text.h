@@ -114,6 +114,17 @@ std::string WithThousands(uint64_t number);
 // The same for a number in text, which may have a fraction.
 std::string WithThousands(std::string number);
 
+// 0 of nothing.
+inline double ShareOf(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+inline double PercentOf(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+// "1.162034s", as --time takes it: how long after `start_ns`; 0 before it.
+std::string TimeSince(uint64_t start_ns, uint64_t time_ns);
+
 // Integers in a coarser unit whose sum is the rounded exact sum: each value divided by `unit`,
 // rounded down, then one more for those with the largest remainders (of equal ones the first) until
 // the sum is the exact sum divided by `unit`, rounded half up. `unit` is not 0.

@@ -116,6 +116,10 @@ std::string_view MemoryKindText(uint32_t memory_kind) {
   return memory_kind < kNames.size() ? kNames[memory_kind] : kNames[0];
 }
 
+bool IsPageable(uint32_t memory_kind) { return memory_kind == 1; }
+
+bool IsOfHost(uint32_t memory_kind) { return memory_kind == 1 || memory_kind == 2; }
+
 bool IsOfGpu(uint32_t memory_kind) { return memory_kind >= 3; }
 
 GpuMemory FollowMemory(const Analysis& analysis) { return Follower(analysis).Follow(); }

@@ -10,6 +10,8 @@ namespace xpu {
 
 // "device", "managed", "pinned": memory of a GPU, or of the host.
 std::string_view MemoryKindText(uint32_t memory_kind);
+bool IsPageable(uint32_t memory_kind);
+bool IsOfHost(uint32_t memory_kind);  // pageable or pinned
 bool IsOfGpu(uint32_t memory_kind);
 
 struct MemoryAllocation {

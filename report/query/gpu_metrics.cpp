@@ -10,6 +10,15 @@
 #include "report/model/intervals.h"
 
 namespace xpu {
+
+uint64_t LastsNs(const std::vector<GpuState>& states, size_t index) {
+  constexpr uint64_t kLongestNs = 1'000'000'000;
+  constexpr uint64_t kUsualNs = 100'000'000;
+  if (index + 1 == states.size()) return kUsualNs;
+  const uint64_t gap_ns = states[index + 1].time_ns - states[index].time_ns;
+  return gap_ns > kLongestNs ? kUsualNs : gap_ns;
+}
+
 namespace {
 
 // Bits of nvmlClocksEventReasons.
@@ -31,10 +40,6 @@ constexpr Reason kReasons[] = {
     {0x100, "clocks set for a display", false, false, false},
     {0x1, "nothing to do", true, false, false},
 };
-// Longer times between two samples are pauses of the recording.
-constexpr uint64_t kLongestSampleNs = 1'000'000'000;
-constexpr uint64_t kUsualSampleNs = 100'000'000;
-
 MeasuredGpu MeasuredGpuOf(const Analysis& analysis, uint32_t gpu_device) {
   MeasuredGpu gpu;
   gpu.number = analysis.gpus.NumberOf(gpu_device);
@@ -69,10 +74,7 @@ GpuConditions ConditionsOf(const MeasuredGpu& gpu, const std::vector<GpuState>& 
   double weight = 0;
   for (size_t i = 0; i < states.size(); ++i) {
     const GpuState& state = states[i];
-    // The last one, or the only one, has no next one that ends it.
-    const uint64_t gap_ns =
-        i + 1 < states.size() ? states[i + 1].time_ns - state.time_ns : kUsualSampleNs;
-    const uint64_t ns = gap_ns > kLongestSampleNs ? kUsualSampleNs : gap_ns;
+    const uint64_t ns = LastsNs(states, i);
     const bool counts = i + 1 < states.size() || states.size() == 1;
     const double share = counts ? static_cast<double>(ns) : 0;
     weight += share;

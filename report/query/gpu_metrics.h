@@ -72,6 +72,9 @@ struct GpuConditions {
   uint64_t duration_ns() const { return to_ns - from_ns; }
 };
 std::vector<GpuConditions> FindGpuConditions(const Analysis& analysis);
+// How long one of a GPU's states holds: until the next one; 100 ms if it is the last one or a pause
+// of the recording follows, which is whatever is longer than 1 s.
+uint64_t LastsNs(const std::vector<GpuState>& states, size_t index);
 // How much of its time its clocks were low for reasons of this kind, 0 to 1: the larger of what was
 // sampled and what the driver counted.
 double ThrottledShare(const GpuConditions& of, bool ThrottleTime::*kind);

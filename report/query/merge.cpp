@@ -62,9 +62,6 @@ class PathGroups {
   FlatMap<PathId> moved_;    // by prefix and path
 };
 
-// One name for one thread, whatever it was called before.
-constexpr uint64_t kAtTheEnd = std::numeric_limits<uint64_t>::max();
-
 bool IsOfCpu(GroupBy by) { return by != GroupBy::kStream && by != GroupBy::kDevice; }
 
 PathGroups::PathGroups(Analysis& analysis, CallTree& tree, GroupBy by, bool nvtx_frames)
@@ -98,8 +95,7 @@ FrameId PathGroups::ThreadOrProcess(const Owner& owner) {
   const uint32_t number = by_ == GroupBy::kThread ? owner.tid : owner.pid;
   FrameId& frame = frames_[uint64_t{owner.process.value} << 32 | number];
   if (!frame) {
-    const std::string_view name = analysis_.processes.ThreadName(owner.process, number, kAtTheEnd);
-    frame = analysis_.frames.Intern(Format("{}/{}", name.empty() ? "[unknown]" : name, number));
+    frame = analysis_.frames.Intern(analysis_.processes.ThreadTitle(owner.process, number));
   }
   return frame;
 }

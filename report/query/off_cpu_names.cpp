@@ -145,10 +145,8 @@ std::string WaitName(const OffCpuWait& wait) {
 
 std::string WakerName(const Analysis& analysis, const OffCpuWait& wait) {
   switch (wait.waker) {
-    case OffCpuWaker::kThread: {
-      const std::string_view name = analysis.model.Text(wait.waker_name);
-      return Format("{}/{}", name.empty() ? "[unknown]" : name, wait.waker_tid);
-    }
+    case OffCpuWaker::kThread:
+      return ThreadTitle(analysis.model.Text(wait.waker_name), wait.waker_tid);
     case OffCpuWaker::kInterrupt:
       return "[interrupt]";
     default:

@@ -234,12 +234,6 @@ std::vector<ThreadStates> FindThreadStates(const Analysis& analysis) {
   return rows;
 }
 
-std::string ThreadText(const Analysis& analysis, ProcessId process, uint32_t tid) {
-  constexpr uint64_t kAtTheEnd = std::numeric_limits<uint64_t>::max();
-  const std::string_view name = analysis.processes.ThreadName(process, tid, kAtTheEnd);
-  return Format("{}/{}", name.empty() ? "[unknown]" : name, tid);
-}
-
 std::vector<Deadlock> FindDeadlocks(const Analysis& analysis) {
   using Thread = std::pair<uint32_t, uint32_t>;  // process, thread
   std::map<Thread, const OffCpuWait*> waiting;

@@ -64,9 +64,6 @@ struct ThreadStates {
 // Those that could run the longest first.
 std::vector<ThreadStates> FindThreadStates(const Analysis& analysis);
 
-// "worker/4711": a thread by the name that it had last.
-std::string ThreadText(const Analysis& analysis, ProcessId process, uint32_t tid);
-
 // Threads of which each waits for a lock that the next one holds, and the last for one of the
 // first.
 using Deadlock = std::vector<const OffCpuWait*>;

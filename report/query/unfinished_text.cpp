@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/base/counted.h"
 #include "format/base/text.h"
 #include "format/cuda_faults.h"
 #include "format/losses.h"
@@ -19,9 +20,8 @@
 namespace xpu {
 namespace {
 
-// The records of a program that was killed may lack as much work that had ended.
-constexpr uint64_t kLongPendingNs = 120'000'000;
 constexpr size_t kMostCandidates = 3;
+constexpr size_t kMostOthers = 4;
 constexpr size_t kMostLookedAt = 64;
 constexpr size_t kWorkNameWidth = 60;
 
@@ -53,7 +53,10 @@ class UnfinishedSentences {
         candidates_(CountCandidates(process)) {}
 
   std::string Text() {
-    if (candidates_ == 0) return Format("{}: all GPU work in this capture had ended.", ErrorText());
+    if (candidates_ == 0) {
+      return Format("{}. It is not known which work failed: all in this capture had ended.",
+                    ErrorText());
+    }
     if (candidates_ > 1) return CandidatesText();
     return process_.streams.empty() ? UndeliveredText() : CulpritText();
   }
@@ -124,7 +127,9 @@ class UnfinishedSentences {
   std::string PendingText(uint32_t launch) {
     const char* const end = process_.has_faulted() ? "the error was returned"
                             : process_.has_ended   ? "the program ended"
-                                                   : "the recording ended";
+                            : analysis_.model.events.recording_end.empty()
+                                ? "this capture was last written"
+                                : "the recording ended";
     return Format("pending for {} when {}", HumanDuration(PendingNs(analysis_, process_, launch)),
                   end);
   }
@@ -140,8 +145,10 @@ class UnfinishedSentences {
     const uint32_t work = stream.work.front();
     const uint32_t launch = analysis_.correlation.work.Get<&GpuWork::launch>(work);
     const size_t later = stream.work.size() - 1;
-    const std::string queue = Format("{} {} of its stream followed", WithThousands(later),
-                                     later == 1 ? "operation" : "operations");
+    const std::string queue = later == 0
+                                  ? "nothing of its stream followed"
+                                  : Format("{} {} of its stream followed", WithThousands(later),
+                                           later == 1 ? "operation" : "operations");
     if (process_.has_faulted()) {
       return Format("{}. The work that failed is {}; it had been {}, and {}.", ErrorText(),
                     WorkText(work), PendingText(launch), queue);
@@ -178,13 +185,18 @@ class UnfinishedSentences {
     }
     const std::vector<std::string> undelivered = ByCallers(process_.undelivered, "launched");
     named.insert(named.end(), undelivered.begin(), undelivered.end());
+    uint64_t undelivered_count = 0;
+    for (const LaunchGroup& launches : process_.undelivered) undelivered_count += launches.count;
     std::string text =
         process_.has_faulted()
             ? Format("{}. It was caused by one of {} operations", ErrorText(),
                      WithThousands(candidates_))
             : Format("The GPU{} had not finished one of {} operations, {}", XidText(),
                      WithThousands(candidates_), PendingText(OldestLaunch()));
-    AppendFormat(text, " ({}), the oldest first: {}", ReasonText(), Listed(named));
+    const bool has_more = looked_at + undelivered_count < candidates_;
+    AppendFormat(text, " ({}), {}: {}", ReasonText(),
+                 has_more ? "of which the oldest of each stream are" : "the oldest first",
+                 Listed(named));
     return text + "." + (process_.has_faulted() ? "" : OpenCallText());
   }
 
@@ -215,26 +227,26 @@ class UnfinishedSentences {
   const uint64_t candidates_;
 };
 
-// Whether work had been pending for so long that it says something.
-bool IsTelling(const Analysis& analysis, const UnfinishedProcess& process) {
-  if (process.has_faulted() || process.xid != 0) return true;
-  const auto pending_ns = [&](uint32_t launch) { return PendingNs(analysis, process, launch); };
-  if (process.streams.empty()) {
-    return !process.undelivered.empty() &&
-           pending_ns(process.undelivered.front().first) >= kDeliveredAfterNs;
-  }
-  const uint32_t oldest = process.streams.front().work.front();
-  return (process.knows_ends || process.open_call != GpuWork::kNoLaunch) &&
-         pending_ns(analysis.correlation.work.Get<&GpuWork::launch>(oldest)) >= kLongPendingNs;
-}
-
 }  // namespace
 
 std::string UnfinishedText(Analysis& analysis) {
-  for (const UnfinishedProcess& process : FindUnfinished(analysis)) {
-    if (IsTelling(analysis, process)) return UnfinishedSentences(analysis, process).Text();
+  std::vector<UnfinishedProcess> found = FindUnfinished(analysis);
+  std::erase_if(found, [&](const auto& process) { return !IsStuck(analysis, process); });
+  if (found.empty()) return "";
+  const UnfinishedProcess& first = found.front();
+  std::string text = UnfinishedSentences(analysis, first).Text();
+  if (analysis.correlation.processes.size() > 1) {
+    text = Format("Process {}: {}", PidOf(analysis, first.instance), text);
   }
-  return "";
+  if (found.size() == 1) return text;
+  std::string others;
+  for (size_t i = 1; i < std::min(found.size(), 1 + kMostOthers); ++i) {
+    AppendFormat(others, "{}{}", i == 1 ? "" : ",", PidOf(analysis, found[i].instance));
+  }
+  AppendFormat(text, " {} failed or did not finish work, too: --pid {}{}.",
+               Counted(found.size() - 1, "other process", "other processes"), others,
+               found.size() > 1 + kMostOthers ? ",..." : "");
+  return text;
 }
 
 std::string EarlierWorkText(Analysis& analysis) {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "format/cuda_faults.h"
+#include "format/losses.h"
 #include "report/analysis/call_paths.h"
 #include "report/model/recorded_time.h"
 
@@ -19,6 +19,8 @@ constexpr uint32_t kStreamSynchronize = 3;
 constexpr uint32_t kContextSynchronize = 4;
 // A stream takes about a thousand operations ahead of the GPU, then launches wait.
 constexpr size_t kMostAhead = 4096;
+// The records of a program that was killed may lack as much work that had ended.
+constexpr uint64_t kLongPendingNs = 120'000'000;
 
 class Finder {
  public:
@@ -34,6 +36,7 @@ class Finder {
   using StreamKey = std::tuple<InstanceId, uint32_t, uint32_t>;  // context, stream
   struct Stream {
     uint64_t last_timed_ns = 0;          // the launch of its latest operation that has times
+    uint64_t ended_ns = 0;               // the latest end of these
     std::vector<uint32_t> untimed = {};  // in Correlation::work
     // When its kernels ran, on the clock of the GPU.
     std::vector<std::pair<uint64_t, uint64_t>> spans = {};
@@ -44,6 +47,7 @@ class Finder {
   void FindStreams();
   void FindSpans();
   void AddStreams();
+  std::set<InstanceId> LosingInstances() const;
   void AddUndelivered();
   void FindOpenCalls();
   void FindEnds();
@@ -77,6 +81,7 @@ class Finder {
   std::map<StreamKey, uint64_t> stream_waits_;
   std::map<std::pair<InstanceId, uint32_t>, uint64_t> context_waits_;
   std::map<StreamKey, Stream> streams_;
+  std::map<InstanceId, uint32_t> open_calls_;
   std::set<InstanceId> lost_times_;  // of work that had ended
 };
 
@@ -122,6 +127,7 @@ void Finder::FindStreams() {
     Stream& stream = streams_[KeyOf(work)];
     if (work.timed) {
       stream.last_timed_ns = std::max(stream.last_timed_ns, StartNs(work.launch));
+      stream.ended_ns = std::max(stream.ended_ns, work.end_ns);
     } else {
       stream.untimed.push_back(i);
     }
@@ -146,7 +152,7 @@ void Finder::AddStreams() {
   for (auto& [key, stream] : streams_) {
     const auto& [instance, context, id] = key;
     const uint64_t ended_ns = std::max(stream.last_timed_ns, WaitedNs(key));
-    UnfinishedStream unfinished{.context_id = context};
+    UnfinishedStream unfinished{.context_id = context, .ended_ns = stream.ended_ns};
     for (const uint32_t work : stream.untimed) {
       if (StartNs(LaunchOf(work)) < ended_ns) {
         lost_times_.insert(instance);
@@ -166,6 +172,20 @@ void Finder::AddStreams() {
   }
 }
 
+// Instances of which records were lost on the way, whatever their streams did.
+std::set<InstanceId> Finder::LosingInstances() const {
+  std::set<InstanceId> losing;
+  for (const Loss& loss : events_.losses) {
+    const LossInfo* info = FindLoss(analysis_.model.Text(loss.name));
+    const bool loses =
+        info != nullptr &&
+        (info->kind == LossKind::kCuptiDropped || info->kind == LossKind::kWireRingFull ||
+         info->kind == LossKind::kWireTorn || info->kind == LossKind::kWireInvalid);
+    if (loses) losing.insert(loss.instance);
+  }
+  return losing;
+}
+
 void Finder::AddUndelivered() {
   std::map<InstanceId, uint64_t> waited_ns;
   for (const auto& [context, time_ns] : context_waits_) {
@@ -176,20 +196,23 @@ void Finder::AddUndelivered() {
   for (const GpuProcess& process : events_.gpu_processes) {
     if (process.state == InjectState::kFinished) flushed.insert(process.instance);
   }
-  // An earlier launch of the same thread has lost its record.
+  // The latest launch of each thread of which GPU work was delivered.
   std::map<std::pair<InstanceId, uint32_t>, uint64_t> delivered_ns;
-  for (const Launch& launch : launches_) {
-    if (launch.work_count == 0) continue;
-    uint64_t& last_ns = delivered_ns[{launch.instance, launch.tid}];
-    last_ns = std::max(last_ns, launch.start_ns);
+  for (const GpuWork& work : work_) {
+    if (work.kind == WorkKind::kSynchronization || work.launch == GpuWork::kNoLaunch) continue;
+    uint64_t& last_ns = delivered_ns[{work.instance, launches_.Get<&Launch::tid>(work.launch)}];
+    last_ns = std::max(last_ns, StartNs(work.launch));
   }
+  const std::set<InstanceId> losing = LosingInstances();
   std::map<std::tuple<InstanceId, StackId, StackId>, LaunchGroup> by_stack;
   for (uint32_t i = 0; i < launches_.size(); ++i) {
     const Launch launch = launches_[i];
     if (!IsPending(launch) || flushed.contains(launch.instance)) continue;
-    if (launch.start_ns <
-        std::max(waited_ns[launch.instance], delivered_ns[{launch.instance, launch.tid}])) {
-      continue;
+    if (launch.start_ns < waited_ns[launch.instance]) continue;
+    if (launch.start_ns < delivered_ns[{launch.instance, launch.tid}]) {
+      // Its record was lost, unless CUPTI keeps it back because a stream is stuck: a thread waits
+      // for that one.
+      if (losing.contains(launch.instance) || !open_calls_.contains(launch.instance)) continue;
     }
     LaunchGroup& same = by_stack[{launch.instance, launch.stack, launch.python_stack}];
     if (same.count++ == 0) same.first = i;
@@ -204,15 +227,14 @@ void Finder::FindOpenCalls() {
   std::map<std::pair<InstanceId, uint32_t>, uint32_t> last_calls;  // by thread
   for (uint32_t i = 0; i < launches_.size(); ++i) {
     const InstanceId instance = launches_.Get<&Launch::instance>(i);
-    if (!processes_.contains(instance)) continue;
     uint32_t& last =
         last_calls.try_emplace({instance, launches_.Get<&Launch::tid>(i)}, i).first->second;
     if (StartNs(i) > StartNs(last)) last = i;
   }
   for (const auto& [thread, call] : last_calls) {
     if (launches_.Get<&Launch::has_call>(call)) continue;
-    uint32_t& open_call = processes_[thread.first].open_call;
-    if (open_call == GpuWork::kNoLaunch || StartNs(call) < StartNs(open_call)) open_call = call;
+    uint32_t& open_call = open_calls_.try_emplace(thread.first, call).first->second;
+    if (StartNs(call) < StartNs(open_call)) open_call = call;
   }
 }
 
@@ -222,17 +244,20 @@ void Finder::FindEnds() {
   for (const GpuProcess& process : events_.gpu_processes) {
     if (process.times_on_host) keeps_times.insert(process.instance);
   }
-  std::map<uint32_t, uint64_t> xids;  // by GPU
-  for (const GpuFault& fault : events_.gpu_faults) {
-    constexpr uint64_t kXid = 8;  // NVML's event type
-    const std::optional<uint32_t> gpu = analysis_.gpus.NumberOf(fault.gpu);
-    if (fault.kind == kXid && gpu) xids[*gpu] = fault.code;
-  }
+  const std::map<uint32_t, uint64_t>& xids = analysis_.gpus.xids();
   for (auto& [instance, process] : processes_) {
+    if (const auto call = open_calls_.find(instance); call != open_calls_.end()) {
+      process.open_call = call->second;
+    }
     for (const UnfinishedStream& stream : process.streams) {
       const GpuWork work = work_[stream.work.front()];
       const auto xid = xids.find(analysis_.gpus.Of(instance, work.device_id).number);
       if (xid != xids.end()) process.xid = xid->second;
+    }
+    for (const auto& [key, stream] : streams_) {
+      if (std::get<0>(key) == instance) {
+        process.ended_ns = std::max(process.ended_ns, stream.ended_ns);
+      }
     }
     const ProcessId id = analysis_.processes.At(PidOf(analysis_, instance), recorded_until_ns);
     const uint64_t ended_ns = id ? analysis_.processes[id].end_ns : 0;
@@ -266,8 +291,8 @@ std::vector<UnfinishedProcess> Finder::Find() {
   FindStreams();
   FindSpans();
   AddStreams();
-  AddUndelivered();
   FindOpenCalls();
+  AddUndelivered();
   FindEnds();
   std::set<InstanceId> shown;
   for (const Launch& launch : analysis_.Launches()) shown.insert(launch.instance);
@@ -295,6 +320,23 @@ std::vector<UnfinishedProcess> FindUnfinished(const Analysis& analysis) {
 uint64_t PendingNs(const Analysis& analysis, const UnfinishedProcess& process, uint32_t launch) {
   const uint64_t end_ns = analysis.correlation.launches.Get<&Launch::end_ns>(launch);
   return process.until_ns - std::min(process.until_ns, end_ns);
+}
+
+bool IsStuck(const Analysis& analysis, const UnfinishedProcess& process) {
+  if (process.has_faulted() || process.xid != 0) return true;
+  const auto stuck_ns = [&](uint32_t launch, uint64_t ended_ns) {
+    return std::min(PendingNs(analysis, process, launch),
+                    process.until_ns - std::min(process.until_ns, ended_ns));
+  };
+  if (process.knows_ends || process.open_call != GpuWork::kNoLaunch) {
+    for (const UnfinishedStream& stream : process.streams) {
+      const uint32_t launch = analysis.correlation.work.Get<&GpuWork::launch>(stream.work.front());
+      if (stuck_ns(launch, stream.ended_ns) >= kLongPendingNs) return true;
+    }
+  }
+  if (process.undelivered.empty()) return false;
+  const uint32_t oldest = process.undelivered.front().first;
+  return stuck_ns(oldest, process.ended_ns) >= kDeliveredAfterNs;
 }
 
 uint64_t CountCandidates(const UnfinishedProcess& process) {

@@ -18,6 +18,7 @@ namespace xpu {
 
 struct UnfinishedStream {
   uint32_t context_id = 0;
+  uint64_t ended_ns = 0;            // when its last operation that has times ended; 0: it has none
   std::vector<uint32_t> work = {};  // in Correlation::work: without an end, the oldest launch first
   // Its kernels overlap (programmatic dependent launch): the oldest may have let others begin.
   bool overlaps = false;
@@ -40,6 +41,7 @@ struct UnfinishedProcess {
   uint64_t xid = 0;        // the last error of a GPU that has the work; 0: the driver reported none
   uint64_t until_ns = 0;   // when the fault was reported, the program ended, or the recording
   bool has_ended = false;  // the program, before the recording
+  uint64_t ended_ns = 0;   // when the last of its operations that have times ended
   // Work without times had not ended. Otherwise some of it may have.
   bool knows_ends = false;
   std::vector<UnfinishedStream> streams;  // the oldest launch first
@@ -58,12 +60,17 @@ std::vector<UnfinishedProcess> FindUnfinished(const Analysis& analysis);
 // For how long the launch had been pending in the end.
 uint64_t PendingNs(const Analysis& analysis, const UnfinishedProcess& process, uint32_t launch);
 
-// How many operations may be the one that faulted or that does not end. 1: it is the oldest one.
-uint64_t CountCandidates(const UnfinishedProcess& process);
-
 // Work that has been pending for less may have ended: the library asks CUPTI for records several
 // times a second, and at least every 1.6 s while CUPTI keeps some back.
 inline constexpr uint64_t kDeliveredAfterNs = 2'000'000'000;
+
+// Whether the work says something about the program: it failed, or nothing that could be ahead of
+// it had ended for so long that it is stuck. The records of a program that was killed may lack work
+// that had ended, and queues may be long.
+bool IsStuck(const Analysis& analysis, const UnfinishedProcess& process);
+
+// How many operations may be the one that faulted or that does not end. 1: it is the oldest one.
+uint64_t CountCandidates(const UnfinishedProcess& process);
 
 // The calls that made the nodes of executable graphs. Each question takes as long as its graph is
 // large.

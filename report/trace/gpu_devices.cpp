@@ -39,6 +39,11 @@ GpuDevices::GpuDevices(const Model& model) {
     const auto used = uuid.empty() ? gpus.end() : gpus.find(Identity{uuid, 0});
     if (used != gpus.end()) by_gpu_device_.try_emplace(device.gpu, used->second.number);
   }
+  constexpr uint64_t kXid = 8;  // NVML's event type
+  for (const GpuFault& fault : model.events.gpu_faults) {
+    const std::optional<uint32_t> number = NumberOf(fault.gpu);
+    if (fault.kind == kXid && number) xids_[*number] = fault.code;
+  }
 }
 
 std::optional<uint32_t> GpuDevices::NumberOf(uint32_t gpu_device) const {

@@ -30,6 +30,8 @@ class GpuDevices {
   // The number of a gpu_device that a process of the recording uses, by its UUID. nullopt: none
   // does.
   std::optional<uint32_t> NumberOf(uint32_t gpu_device) const;
+  // The last error that the driver reported for each GPU (Xid), by number.
+  const std::map<uint32_t, uint64_t>& xids() const { return xids_; }
   // The last record about it; nullptr: there is none.
   const GpuDevice* Find(uint32_t gpu_device) const;
 
@@ -38,6 +40,7 @@ class GpuDevices {
   std::vector<Gpu> all_;
   std::map<uint32_t, uint32_t> by_gpu_device_;
   std::map<uint32_t, const GpuDevice*> gpu_devices_;
+  std::map<uint32_t, uint64_t> xids_;
 };
 
 }  // namespace xpu

@@ -26,23 +26,19 @@ namespace {
 constexpr size_t kMostStalls = 3;  // of a line
 constexpr size_t kBarWidth = 10;
 
-double ShareOf(uint64_t part, uint64_t whole) {
-  return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-}
-
 // "wait 61%, selected 22%"
 std::string StallText(const StallSums& stalls) {
   const uint64_t whole = SumOf(stalls);
   std::string text;
   for (const auto& [stall, samples] : SortedStalls(stalls)) {
     if (samples == 0 || std::count(text.begin(), text.end(), ',') + 1 >= int{kMostStalls}) break;
-    AppendFormat(text, "{}{} {:.0f}%", text.empty() ? "" : ", ", stall, ShareOf(samples, whole));
+    AppendFormat(text, "{}{} {:.0f}%", text.empty() ? "" : ", ", stall, PercentOf(samples, whole));
   }
   return text;
 }
 
 std::string BarOf(uint64_t part, uint64_t whole) {
-  const auto filled = static_cast<size_t>(ShareOf(part, whole) / 100 * kBarWidth + 0.5);
+  const auto filled = static_cast<size_t>(PercentOf(part, whole) / 100 * kBarWidth + 0.5);
   return std::string(filled, '#') + std::string(kBarWidth - std::min(filled, kBarWidth), ' ');
 }
 
@@ -88,7 +84,7 @@ class Annotation {
     StallSums sums;
     for (const SampledInstruction& at : function_->instructions) AddStalls(at, sums);
     for (const auto& [stall, samples] : SortedStalls(sums)) {
-      const double share = ShareOf(samples, function_->samples);
+      const double share = PercentOf(samples, function_->samples);
       if (share < 1) break;
       output_.Write(ShownText::Of("  {:5.1f} %  {:<20} {}\n", share, stall, AdviceText(stall)));
     }
@@ -107,7 +103,7 @@ class Annotation {
       const uint64_t samples = SumOf(stalls);
       output_.Write(ShownText::Of("  {} {:5.1f} %  {:>5}  {:<58}  {}\n",
                                   BarOf(samples, function_->samples),
-                                  ShareOf(samples, function_->samples), place.second,
+                                  PercentOf(samples, function_->samples), place.second,
                                   sources_.Line(place.first, place.second), StallText(stalls)));
     }
     if (lines.empty()) {
@@ -131,7 +127,7 @@ class Annotation {
     if (const SampledInstruction* at = each.sampled; at != nullptr) {
       const uint64_t samples = at->samples();
       share = Format("{} {:5.1f} %", BarOf(samples, function_->samples),
-                     ShareOf(samples, function_->samples));
+                     PercentOf(samples, function_->samples));
       AddStalls(*at, stalls);
       if (!at->lines.empty()) place = ShortPlaceOf(at->lines.front());
     }

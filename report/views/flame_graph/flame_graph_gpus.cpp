@@ -23,9 +23,6 @@ constexpr uint64_t kParts = 240;
 constexpr SlicedTimes::Limits kLimits{.parts = size_t{1} << 17, .slices = kParts};
 // Lanes of more GPUs would leave no room for the graph.
 constexpr size_t kMostGpus = 4;
-// How long a value of NVML is taken to hold: ten come in a second, and a recording may pause.
-constexpr uint64_t kLongestStateNs = 1'000'000'000;
-constexpr uint64_t kUsualStateNs = 100'000'000;
 // No recording has later times; damaged captures may.
 constexpr uint64_t kLatestNs = UINT64_MAX / 4;
 
@@ -255,11 +252,8 @@ class GpuLanes {
     if (!has_any) return;
     Bins bins = NewBins();
     for (size_t i = 0; i < states.size(); ++i) {
-      const uint64_t begin_ns = states[i].time_ns;
-      const bool is_last = i + 1 == states.size();
-      const uint64_t next_ns = is_last ? begin_ns + kUsualStateNs : states[i + 1].time_ns;
-      const bool is_long = next_ns < begin_ns || next_ns - begin_ns > kLongestStateNs;
-      bins.Add(begin_ns, is_long ? begin_ns + kUsualStateNs : next_ns, value_of(states[i]));
+      const uint64_t start_ns = states[i].time_ns;
+      bins.Add(start_ns, start_ns + LastsNs(states, i), value_of(states[i]));
     }
     if (!bins.is_empty()) AddLane(std::move(name), std::move(unit), bins.Means(), top, strip);
   }

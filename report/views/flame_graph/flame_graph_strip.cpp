@@ -22,8 +22,7 @@ std::string LaneName(const Analysis& analysis, const Owner& thread) {
   if (const auto rank = analysis.job.NumberOf(thread.process, thread.pid)) {
     return Format("rank{}", *rank);
   }
-  const std::string_view name = analysis.processes.Name(thread.process);
-  return Format("{}/{}", name.empty() ? "[unknown]" : name, thread.pid);
+  return analysis.processes.ThreadTitle(thread.process, thread.pid);
 }
 
 // `each` steps are a bar. From slice `first` to `last`.

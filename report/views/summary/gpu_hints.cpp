@@ -74,19 +74,17 @@ void AddCounterHint(const GpuCounterUse& use, std::vector<Hint>& hints) {
 
 }  // namespace
 
+std::optional<Hint> FindXidHint(const Analysis& analysis) {
+  if (analysis.gpus.xids().empty()) return std::nullopt;
+  const auto& [number, xid] = *analysis.gpus.xids().begin();
+  return Hint{Format("The driver reported Xid {} for GPU {}: an error of the GPU, the driver or a "
+                     "program on it.",
+                     xid, number),
+              ""};
+}
+
 std::vector<Hint> FindGpuHints(const Analysis& analysis) {
   std::vector<Hint> hints;
-  for (const GpuFault& fault : analysis.model.events.gpu_faults) {
-    constexpr uint64_t kXid = 8;  // NVML's event type
-    const std::optional<uint32_t> number = analysis.gpus.NumberOf(fault.gpu);
-    if (fault.kind != kXid || !number) continue;
-    hints.push_back(
-        {Format("The driver reported Xid {} for GPU {}: an error of the GPU, the driver "
-                "or a program on it.",
-                fault.code, *number),
-         ""});
-    break;
-  }
   const GpuNames names(analysis, KernelNames::kShort);
   for (const GpuConditions& of : FindGpuConditions(analysis)) AddConditionHints(of, hints);
   for (const GpuCounterUse& use : FindCounterUse(analysis, true, names)) {

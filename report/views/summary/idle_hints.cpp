@@ -90,12 +90,8 @@ class IdleHints {
 
 // "1.162s-11.9s", what --time takes, of a range on CLOCK_MONOTONIC.
 std::string IdleHints::TimeOf(TimeRange range) const {
-  const auto text = [this](uint64_t ns) {
-    const uint64_t since_start_us = (ns - std::min(ns, start_ns_)) / 1000;
-    return Format("{}.{:06}s", since_start_us / 1'000'000, since_start_us % 1'000'000);
-  };
-  return Format("{}-{}", range.start_ns == 0 ? "" : text(range.start_ns),
-                range.end_ns == TimeRange::kNoEnd ? "" : text(range.end_ns));
+  return Format("{}-{}", range.start_ns == 0 ? "" : TimeSince(start_ns_, range.start_ns),
+                range.end_ns == TimeRange::kNoEnd ? "" : TimeSince(start_ns_, range.end_ns));
 }
 
 // What shows what the CPU did in a stretch of time. Of the thread alone where it ran: others that

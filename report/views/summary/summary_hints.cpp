@@ -15,6 +15,7 @@
 #include "report/model/recorded_time.h"
 #include "report/output/text.h"
 #include "report/query/code_samples.h"
+#include "report/query/gpu_memory.h"
 #include "report/query/kernel_parts.h"
 #include "report/query/unfinished_text.h"
 #include "report/ranks/stuck_collectives.h"
@@ -29,11 +30,6 @@ constexpr double kMuchCopying = 0.05;
 constexpr double kMuchWaiting = 0.2;
 constexpr double kMuchOverhead = 0.05;
 constexpr double kDominantLine = 0.25;  // of all samples of GPU code, for one reason
-// CUpti_ActivityMemoryKind
-constexpr uint8_t kPageable = 1;
-constexpr uint8_t kPinned = 2;
-
-bool IsOfHost(uint8_t memory_kind) { return memory_kind == kPageable || memory_kind == kPinned; }
 
 class Hints {
  public:
@@ -64,8 +60,13 @@ class Hints {
     hints_.insert(hints_.begin(), memory.begin(), memory.end());
     if (const std::string text = UnfinishedText(analysis_); !text.empty()) {
       hints_.insert(hints_.begin(), {text + " All of it:", "--top --table unfinished_sum"});
-    } else if (std::string earlier = EarlierWorkText(analysis_); !earlier.empty()) {
-      hints_.insert(hints_.begin(), {std::move(earlier), ""});
+    } else {
+      if (std::optional<Hint> hint = FindXidHint(analysis_)) {
+        hints_.insert(hints_.begin(), *std::move(hint));
+      }
+      if (std::string earlier = EarlierWorkText(analysis_); !earlier.empty()) {
+        hints_.insert(hints_.begin(), {std::move(earlier), ""});
+      }
     }
     if (const std::string text = StuckCollectivesText(analysis_); !text.empty()) {
       hints_.insert(hints_.begin(), {text + " All collectives:", "--top --table collective_trace"});
@@ -137,9 +138,9 @@ void Hints::AddPageable() {
     all_ns = AddSaturated(all_ns, work.duration_ns);
     if (work.kind != WorkKind::kMemcpy) continue;
     const Memcpy& copy = analysis_.model.events.memcpys[work.index];
-    if (copy.source_kind != kPageable && copy.destination_kind != kPageable) continue;
+    if (!IsPageable(copy.source_kind) && !IsPageable(copy.destination_kind)) continue;
     if (IsOfHost(copy.source_kind) && IsOfHost(copy.destination_kind)) continue;
-    uint64_t& ns = copy.source_kind == kPageable ? to_gpu_ns : from_gpu_ns;
+    uint64_t& ns = IsPageable(copy.source_kind) ? to_gpu_ns : from_gpu_ns;
     ns = AddSaturated(ns, work.duration_ns);
     bytes = AddSaturated(bytes, copy.size_bytes);
   }
@@ -237,10 +238,6 @@ void Hints::AddGpuLine() {
 }
 
 }  // namespace
-
-double ShareOf(uint64_t part, uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
 
 std::string ShareText(double share) {
   // Not "100 %" of something that was not all.

@@ -42,8 +42,10 @@ std::optional<Hint> FindCriticalHint(Analysis& analysis, const std::vector<StepS
 // " --step WHAT", for commands about the same steps; empty: none was given.
 std::string StepOption(const FilterOptions& filter);
 
-// In gpu_hints.cpp. What limits GPUs as such: power, temperature, faults, the bandwidth of their
-// memory.
+// In gpu_hints.cpp. Reports the error that the driver reported for a GPU.
+std::optional<Hint> FindXidHint(const Analysis& analysis);
+
+// In gpu_hints.cpp. What limits GPUs as such: power, temperature, the bandwidth of their memory.
 std::vector<Hint> FindGpuHints(const Analysis& analysis);
 
 // In memory_hints.cpp. Which code keeps ever more GPU memory, and where an allocator is fragmented.
@@ -54,7 +56,6 @@ inline constexpr double kNegligible = 0.02;
 
 // "5 %", "0.3 %", "over 99 %"
 std::string ShareText(double share);
-double ShareOf(uint64_t part, uint64_t whole);
 
 // How long the recording lasted, or the part of it that the filter shows.
 uint64_t ElapsedNs(const Analysis& analysis, const FilterOptions& filter);

@@ -33,7 +33,7 @@ void WriteStates(const Analysis& analysis, SummaryText& text) {
     text.Row(Format("  {:>8.1f}  {:>8.1f}  {:>9.1f}  {:>9}  ", PercentOf(thread.running_ns, whole),
                     PercentOf(thread.waiting_ns, whole), PercentOf(thread.runnable_ns, whole),
                     HumanDuration(whole)),
-             ThreadText(analysis, thread.process, thread.tid));
+             analysis.processes.ThreadTitle(thread.process, thread.tid));
   }
   if (threads.size() > kSummaryRows) {
     text.Names(Format("  ... {} more: --flamegraph --mode wall --by thread",
@@ -159,8 +159,8 @@ void WriteDeadlocks(const Analysis& analysis, SummaryText& text) {
       const ProcessId process = OwnerOf(analysis, *wait).process;
       if (!all.empty()) all += ", ";
       AppendFormat(all, "{} waits for {:#x}, which {} holds",
-                   ThreadText(analysis, process, wait->tid), wait->argument,
-                   ThreadText(analysis, process, wait->lock_holder));
+                   analysis.processes.ThreadTitle(process, wait->tid), wait->argument,
+                   analysis.processes.ThreadTitle(process, wait->lock_holder));
     }
     text.Paragraph("deadlock", all);
   }
@@ -175,7 +175,7 @@ void WriteListedWaits(Analysis& analysis, SummaryText& text) {
   for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
     if (!IsListed(wait)) continue;
     text.Row("  ", Format("{}: {}, in {}",
-                          ThreadText(analysis, OwnerOf(analysis, wait).process, wait.tid),
+                          analysis.processes.ThreadTitle(OwnerOf(analysis, wait).process, wait.tid),
                           reasons.Of(wait), readable.OwnFunctions(paths.OfWait(wait))));
   }
 }

@@ -10,15 +10,12 @@
 #include <vector>
 
 #include "report/output/output.h"
+#include "report/output/text.h"
 
 namespace xpu {
 
 // Of a table of the summary.
 inline constexpr size_t kSummaryRows = 5;
-
-inline double PercentOf(uint64_t part, uint64_t whole) {
-  return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-}
 
 class SummaryText {
  public:

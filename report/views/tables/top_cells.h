@@ -10,6 +10,7 @@
 #include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/analysis/call_tree.h"
+#include "report/output/text.h"
 #include "report/query/statistics.h"
 #include "report/stacks/frames.h"
 #include "report/views/tables/table.h"
@@ -17,8 +18,7 @@
 namespace xpu {
 
 inline std::string Percent(uint64_t part, uint64_t whole) {
-  if (whole == 0) return "0.0";
-  return Format("{:.1f}", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+  return Format("{:.1f}", PercentOf(part, whole));
 }
 
 // The share of the whole, then the columns of nsys: total, count, average, ...

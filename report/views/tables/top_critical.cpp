@@ -27,10 +27,6 @@ struct Critical {
   std::optional<CriticalPath> path;
 };
 
-double ShareOf(uint64_t part, uint64_t whole) {
-  return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-}
-
 }  // namespace
 
 void FillCriticalPath(TableSource& source, Table& table) {
@@ -74,12 +70,12 @@ void FillWhatIf(TableSource& source, Table& table) {
             const uint64_t ns = window.ns();
             // Longer: negative, but what rounds to 0 is.
             const auto shorter = [&](uint64_t then_ns) {
-              const double percent = std::round(10 * (100.0 - ShareOf(then_ns, ns))) / 10;
+              const double percent = std::round(10 * (100.0 - PercentOf(then_ns, ns))) / 10;
               return Format("{:.1f}", percent == 0 ? 0.0 : percent);
             };
             cells.assign(
-                {Format("{:.2f}", row.speedup.factor), Format("{:.1f}", ShareOf(row.path_ns, ns)),
-                 Format("{:.1f}", ShareOf(row.assumed_ns, ns)), std::to_string(window.StepNs(ns)),
+                {Format("{:.2f}", row.speedup.factor), Format("{:.1f}", PercentOf(row.path_ns, ns)),
+                 Format("{:.1f}", PercentOf(row.assumed_ns, ns)), std::to_string(window.StepNs(ns)),
                  std::to_string(window.StepNs(row.predicted_ns)), shorter(row.predicted_ns),
                  shorter(row.least_ns), SpeedupText(row.speedup)});
           });

@@ -47,7 +47,7 @@ void Append(std::initializer_list<std::string> more, Row& cells) {
 
 // "worker/4711"
 std::string HolderText(const Analysis& analysis, const LockWaits& row) {
-  return row.holder == 0 ? std::string() : ThreadText(analysis, row.process, row.holder);
+  return row.holder == 0 ? std::string() : analysis.processes.ThreadTitle(row.process, row.holder);
 }
 
 }  // namespace

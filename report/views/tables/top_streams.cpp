@@ -186,12 +186,9 @@ void FillBusy(TableSource& source, Table& table) {
   table.row_count = rows->size();
   table.row = [rows](size_t index, Row& cells) {
     const Busy& row = (*rows)[index];
-    const double share = row.active_ns == 0 ? 0
-                                            : 100.0 * static_cast<double>(row.busy_ns) /
-                                                  static_cast<double>(row.active_ns);
-    cells.assign({Format("{:.1f}", share), std::to_string(row.busy_ns), std::to_string(row.idle_ns),
-                  std::to_string(row.total_ns), std::to_string(row.count),
-                  std::to_string(row.gpu)});
+    cells.assign({Percent(row.busy_ns, row.active_ns), std::to_string(row.busy_ns),
+                  std::to_string(row.idle_ns), std::to_string(row.total_ns),
+                  std::to_string(row.count), std::to_string(row.gpu)});
     cells.resize(cells.size() + 3);
     if (!row.stream) return;
     const auto& [pid, context, stream] = *row.stream;

@@ -123,7 +123,7 @@ class GpuTrace {
   }
 
   static void AddBytes(uint64_t bytes, const GpuWork& work, Row& cells) {
-    cells[kBytes] = Format("{:.3f}", static_cast<double>(bytes) / 1e6);
+    cells[kBytes] = Megabytes(static_cast<double>(bytes));
     if (work.timed && work.duration_ns > 0) {  // bytes per ns are 1000 MB/s
       const double rate = static_cast<double>(bytes) / static_cast<double>(work.duration_ns);
       cells[kThroughput] = Format("{:.3f}", rate * 1e3);
@@ -336,9 +336,7 @@ void FillAllocations(TableSource& source, Table& table) {
   paths->NameAhead({.launches = true, .blocks = true});
   SetRows(table, RowsOf(source.analysis, *paths),
           [paths, &frames](const AllocationRow& row, Row& cells) {
-            const auto mega = [](uint64_t bytes) {
-              return Format("{:.3f}", static_cast<double>(bytes) / 1e6);
-            };
+            const auto mega = [](uint64_t bytes) { return Megabytes(static_cast<double>(bytes)); };
             cells.assign(
                 {mega(row.peak_bytes), mega(row.total_bytes), std::to_string(row.count),
                  mega(row.left_bytes), std::to_string(row.left_count), std::to_string(row.gpu),

@@ -418,9 +418,7 @@ void Timeline::WriteOverhead(const DriverTime& overhead) {
 }
 
 std::string Timeline::MarkCut(uint64_t cut_ns) {
-  const uint64_t since_start_us = (cut_ns - std::min(cut_ns, base_ns_)) / 1000;
-  const std::string time =
-      Format("{}.{:06}s", since_start_us / 1'000'000, since_start_us % 1'000'000);
+  const std::string time = TimeSince(base_ns_, cut_ns);
   const std::string what =
       Format("cut after {} events, at {}", WithThousands(sink_.slices()), time);
   sink_.Mark(what + ": xpu-report --max-events", cut_ns);

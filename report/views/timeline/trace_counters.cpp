@@ -28,8 +28,6 @@ uint64_t WidthFor(uint64_t span_ns) {
   return power_ns * 10;
 }
 
-constexpr uint32_t kNoWork = ~uint32_t{0};
-
 // Of a counter of memory: a program allocates a thousand blocks while a pixel passes.
 constexpr uint64_t kMostLevels = 20'000;
 

@@ -24,7 +24,7 @@ void TraceCritical::Find(const std::vector<StepSeries>& steps,
     if (IsGpuWork(edge.kind)) {
       slice.name = gpu_names_.Title(analysis_.correlation.work[edge.index]);
     } else if (runs) {
-      slice.name = ThreadText(analysis_, owner.process, owner.tid);
+      slice.name = analysis_.processes.ThreadTitle(owner.process, owner.tid);
     } else {
       slice.name = EdgeKindName(edge.kind);
     }

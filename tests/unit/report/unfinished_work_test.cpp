@@ -114,7 +114,8 @@ TEST_F(UnfinishedTest, TextNamesKernelCallerAndError) {
                       "`culprit`, grid 3x"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("pending for 2 ms when the error was returned, and 0 operations"),
+  EXPECT_NE(text.find("pending for 2 ms when the error was returned, and nothing of its stream "
+                      "followed"),
             std::string::npos)
       << text;
 }
@@ -285,6 +286,36 @@ TEST_F(UnfinishedTest, LaunchesBeforeDeliveredOnesOfTheirThreadHaveLostTheirReco
   builder_.Process(ProcessEventKind::kExit, 5 * kSecond, 10, 10);
   builder_.End(6 * kSecond);
   EXPECT_TRUE(Find().empty());
+}
+
+// CUPTI keeps back buffers with unfinished work of any stream.
+TEST_F(UnfinishedTest, LaunchesBeforeDeliveredOnesMayBeWhatACallWaitsFor) {
+  Call(1, test::kLaunchKernel);
+  Run(2, 7);
+  builder_.Launch(1, 3, At(3), 10, 10, builder_.Stack({test::kText})).callback_id =
+      kDeviceSynchronize;
+  builder_.Process(ProcessEventKind::kExit, 5 * kSecond, 10, 10);
+  builder_.End(6 * kSecond);
+  const std::string text = Text();
+  EXPECT_TRUE(text.starts_with("The GPU had not finished the work launched by")) << text;
+}
+
+// The program that aborts at the error leaves no records but those of the synchronization.
+TEST_F(UnfinishedTest, SynchronizationThatFailedSaysNothingOfTheWorkBeforeIt) {
+  Run(1, 7);
+  Synchronize(2);
+  Call(3, test::kLaunchKernel);
+  Synchronize(4, kIllegalAddress);
+  const std::string text = Text();
+  EXPECT_NE(text.find("The work that failed, or was lost, was launched by"), std::string::npos)
+      << text;
+}
+
+TEST_F(UnfinishedTest, LongQueueThatAdvancesIsNotStuck) {
+  Run(1, 7, 2 * kSecond);
+  for (uint32_t id = 2; id <= 10; ++id) Run(id, 7, 0);
+  builder_.End(2 * kSecond + At(50));
+  EXPECT_EQ(Text(), "");
 }
 
 TEST_F(UnfinishedTest, LaunchesWithoutRecordsAfterAnOrderlyEndAreLosses) {
