@@ -82,7 +82,8 @@ class Finder {
   std::map<std::pair<InstanceId, uint32_t>, uint64_t> context_waits_;
   std::map<StreamKey, Stream> streams_;
   std::map<InstanceId, uint32_t> open_calls_;
-  std::set<InstanceId> lost_times_;  // of work that had ended
+  std::map<InstanceId, uint64_t> returned_ns_;  // when the last call returned
+  std::set<InstanceId> lost_times_;             // of work that had ended
 };
 
 void Finder::FindFaults() {
@@ -210,9 +211,12 @@ void Finder::AddUndelivered() {
     if (!IsPending(launch) || flushed.contains(launch.instance)) continue;
     if (launch.start_ns < waited_ns[launch.instance]) continue;
     if (launch.start_ns < delivered_ns[{launch.instance, launch.tid}]) {
-      // Its record was lost, unless CUPTI keeps it back because a stream is stuck: a thread waits
-      // for that one.
-      if (losing.contains(launch.instance) || !open_calls_.contains(launch.instance)) continue;
+      // Its record was lost, unless CUPTI keeps it back because a stream is stuck that the thread
+      // waits for.
+      const auto call = open_calls_.find(launch.instance);
+      const bool waits =
+          call != open_calls_.end() && launches_.Get<&Launch::tid>(call->second) == launch.tid;
+      if (!waits || losing.contains(launch.instance)) continue;
     }
     LaunchGroup& same = by_stack[{launch.instance, launch.stack, launch.python_stack}];
     if (same.count++ == 0) same.first = i;
@@ -227,6 +231,10 @@ void Finder::FindOpenCalls() {
   std::map<std::pair<InstanceId, uint32_t>, uint32_t> last_calls;  // by thread
   for (uint32_t i = 0; i < launches_.size(); ++i) {
     const InstanceId instance = launches_.Get<&Launch::instance>(i);
+    uint64_t& returned_ns = returned_ns_[instance];
+    if (launches_.Get<&Launch::has_call>(i)) {
+      returned_ns = std::max(returned_ns, launches_.Get<&Launch::end_ns>(i));
+    }
     uint32_t& last =
         last_calls.try_emplace({instance, launches_.Get<&Launch::tid>(i)}, i).first->second;
     if (StartNs(i) > StartNs(last)) last = i;
@@ -246,6 +254,7 @@ void Finder::FindEnds() {
   }
   const std::map<uint32_t, uint64_t>& xids = analysis_.gpus.xids();
   for (auto& [instance, process] : processes_) {
+    process.returned_ns = returned_ns_[instance];
     if (const auto call = open_calls_.find(instance); call != open_calls_.end()) {
       process.open_call = call->second;
     }
@@ -336,7 +345,12 @@ bool IsStuck(const Analysis& analysis, const UnfinishedProcess& process) {
   }
   if (process.undelivered.empty()) return false;
   const uint32_t oldest = process.undelivered.front().first;
-  return stuck_ns(oldest, process.ended_ns) >= kDeliveredAfterNs;
+  const bool waits_long =
+      process.open_call != GpuWork::kNoLaunch &&
+      stuck_ns(oldest, analysis.correlation.launches.Get<&Launch::start_ns>(process.open_call)) >=
+          kDeliveredAfterNs;
+  return waits_long ||
+         stuck_ns(oldest, std::max(process.ended_ns, process.returned_ns)) >= kDeliveredAfterNs;
 }
 
 uint64_t CountCandidates(const UnfinishedProcess& process) {

@@ -42,6 +42,7 @@ struct UnfinishedProcess {
   uint64_t until_ns = 0;   // when the fault was reported, the program ended, or the recording
   bool has_ended = false;  // the program, before the recording
   uint64_t ended_ns = 0;   // when the last of its operations that have times ended
+  uint64_t returned_ns = 0;  // when its last call returned
   // Work without times had not ended. Otherwise some of it may have.
   bool knows_ends = false;
   std::vector<UnfinishedStream> streams;  // the oldest launch first

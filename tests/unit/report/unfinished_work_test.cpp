@@ -311,6 +311,14 @@ TEST_F(UnfinishedTest, SynchronizationThatFailedSaysNothingOfTheWorkBeforeIt) {
       << text;
 }
 
+// CUPTI delivers nothing while there is always something unfinished in its buffer.
+TEST_F(UnfinishedTest, LaunchesWithoutRecordsOfAWorkingProgramAreNoFinding) {
+  for (uint32_t id = 1; id <= 3000; id += 100) Call(id, test::kLaunchKernel);
+  builder_.Process(ProcessEventKind::kExit, 3 * kSecond, 10, 10);
+  builder_.End(3 * kSecond);
+  EXPECT_EQ(Text(), "");
+}
+
 TEST_F(UnfinishedTest, LongQueueThatAdvancesIsNotStuck) {
   Run(1, 7, 2 * kSecond);
   for (uint32_t id = 2; id <= 10; ++id) Run(id, 7, 0);
