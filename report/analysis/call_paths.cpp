@@ -12,11 +12,6 @@ namespace {
 // memory.
 constexpr size_t kKeptEach = 8;
 
-Owner OwnerAt(const Analysis& analysis, uint32_t pid, uint32_t tid, uint64_t time_ns) {
-  return {
-      .process = analysis.processes.At(pid, time_ns), .pid = pid, .tid = tid, .time_ns = time_ns};
-}
-
 }  // namespace
 
 // The program would not do what the profiler does, nor all that it calls for that.
@@ -87,56 +82,8 @@ NativePaths::Found NativePaths::Of(StackId stack, PathId root, SpaceId space, ui
   return {path, at_any_time};
 }
 
-uint32_t PidOf(const Analysis& analysis, InstanceId instance) {
-  const auto found = analysis.correlation.processes.find(instance);
-  return found == analysis.correlation.processes.end() ? 0 : found->second.pid;
-}
-
-Owner OwnerOf(const Analysis& analysis, const CpuSample& sample) {
-  return OwnerAt(analysis, sample.pid, sample.tid, sample.time_ns);
-}
-
-Owner OwnerOf(const Analysis& analysis, const ProbeHit& hit) {
-  return OwnerAt(analysis, hit.pid, hit.tid, hit.time_ns);
-}
-
-Owner OwnerOf(const Analysis& analysis, const OffCpuWait& wait) {
-  return OwnerAt(analysis, wait.pid, wait.tid, wait.end_ns);
-}
-
 Owner WakerOf(const Analysis& analysis, const OffCpuWait& wait) {
-  return OwnerAt(analysis, wait.waker_pid, wait.waker_tid, wait.ready_ns);
-}
-
-Owner OwnerOf(const Analysis& analysis, const OffCpuSum& sum) {
-  return OwnerAt(analysis, sum.pid, sum.tid, sum.time_ns);
-}
-
-Owner OwnerOf(const Analysis& analysis, const AllocatorEvent& event) {
-  return OwnerAt(analysis, event.pid, event.tid, event.time_ns);
-}
-
-Owner OwnerOf(const Analysis& analysis, const Launch& launch) {
-  return OwnerAt(analysis, launch.pid, launch.tid, launch.start_ns);
-}
-
-Owner OwnerOf(const Analysis& analysis, const GpuWork& work) {
-  if (work.launch != GpuWork::kNoLaunch) {
-    return OwnerOf(analysis, analysis.correlation.launches[work.launch]);
-  }
-  const uint32_t pid = PidOf(analysis, work.instance);
-  return {.process = analysis.processes.At(pid, work.start_ns),
-          .pid = pid,
-          .tid = pid,
-          .time_ns = work.start_ns};
-}
-
-Owner OwnerOf(const Analysis& analysis, const NvtxRange& range) {
-  const uint32_t pid = PidOf(analysis, range.event->instance);
-  return {.process = analysis.processes.At(pid, range.start_ns),
-          .pid = pid,
-          .tid = range.event->tid,
-          .time_ns = range.start_ns};
+  return analysis.processes.OwnerAt(wait.waker_pid, wait.waker_tid, wait.ready_ns);
 }
 
 CallPaths::ContextId CallPaths::Intern(const Context& context) {
@@ -167,12 +114,11 @@ void CallPaths::NameAhead(const Stacks& stacks) {
 void CallPaths::WantAll(const Stacks& stacks) {
   const auto want = [&](StackId stack, const Owner& owner) {
     if (IsOverLimit()) return;  // what was not wanted is looked up when it is shown
-    analysis_.resolver.Want(stack, analysis_.processes.SpaceAt(owner.process, owner.time_ns),
-                            owner.time_ns);
+    analysis_.resolver.Want(stack, analysis_.processes.SpaceAt(owner), owner.time_ns);
   };
   if (stacks.samples) {
-    for (const CpuSample& sample : analysis_.CpuSamples()) {
-      want(sample.stack, OwnerOf(analysis_, sample));
+    for (const Owned<CpuSample>& sample : analysis_.CpuSamples()) {
+      want(sample.stack, sample.owner());
     }
   }
   if (stacks.others_samples && !analysis_.shown.events.cpu_samples.is_all()) {
@@ -181,31 +127,31 @@ void CallPaths::WantAll(const Stacks& stacks) {
       pids.insert(process.pid);
     }
     for (const uint32_t place : analysis_.SamplesOfSources().places()) {
-      const CpuSample& sample = analysis_.model.events.cpu_samples[place];
+      const Owned<CpuSample>& sample = analysis_.model.events.cpu_samples[place];
       if (analysis_.shown.events.cpu_samples.Has(place) || !pids.contains(sample.pid)) continue;
-      want(sample.stack, OwnerOf(analysis_, sample));
+      want(sample.stack, sample.owner());
     }
   }
   if (stacks.probe_hits) {
     const UserProbes probes(analysis_.model);
-    for (const ProbeHit& hit : analysis_.ProbeHits()) {
-      if (hit.stack && probes.Of(hit) != nullptr) want(hit.stack, OwnerOf(analysis_, hit));
+    for (const Owned<ProbeHit>& hit : analysis_.ProbeHits()) {
+      if (hit.stack && probes.Of(hit) != nullptr) want(hit.stack, hit.owner());
     }
   }
   if (stacks.off_cpu_waits) {
-    for (const OffCpuWait& wait : analysis_.OffCpuWaits()) {
-      if (wait.stack) want(wait.stack, OwnerOf(analysis_, wait));
+    for (const Owned<OffCpuWait>& wait : analysis_.OffCpuWaits()) {
+      if (wait.stack) want(wait.stack, wait.owner());
       if (wait.waker_stack) want(wait.waker_stack, WakerOf(analysis_, wait));
     }
   }
   if (stacks.blocks) {
-    for (const AllocatorEvent& event : analysis_.AllocatorEvents()) {
-      if (event.stack) want(event.stack, OwnerOf(analysis_, event));
+    for (const Owned<AllocatorEvent>& event : analysis_.AllocatorEvents()) {
+      if (event.stack) want(event.stack, event.owner());
     }
   }
   if (stacks.launches) {
     for (const Launch& launch : analysis_.Launches()) {
-      if (launch.stack) want(launch.stack, OwnerOf(analysis_, launch));
+      if (launch.stack) want(launch.stack, launch.owner());
     }
   }
   work_before_ = analysis_.resolver.work();
@@ -251,24 +197,24 @@ uint64_t CallPaths::KeyOf(const EventStack& stack, Context context) {
   return uint64_t{number} << 32 | Intern(context).value;
 }
 
-PathId CallPaths::OfSample(const CpuSample& sample) {
-  return OfStack(StackOf(sample), OwnerOf(analysis_, sample), FrameId{});
+PathId CallPaths::OfSample(const Owned<CpuSample>& sample) {
+  return OfStack(StackOf(sample), sample.owner(), FrameId{});
 }
 
-PathId CallPaths::OfHit(const ProbeHit& hit) {
-  return OfStack(StackOf(hit), OwnerOf(analysis_, hit), FrameId{});
+PathId CallPaths::OfHit(const Owned<ProbeHit>& hit) {
+  return OfStack(StackOf(hit), hit.owner(), FrameId{});
 }
 
-PathId CallPaths::OfBlock(const AllocatorEvent& event) {
-  return OfStack(StackOf(event), OwnerOf(analysis_, event), FrameId{});
+PathId CallPaths::OfBlock(const Owned<AllocatorEvent>& event) {
+  return OfStack(StackOf(event), event.owner(), FrameId{});
 }
 
-PathId CallPaths::OfWait(const OffCpuWait& wait) {
+PathId CallPaths::OfWait(const Owned<OffCpuWait>& wait) {
   const bool has_no_frames = !wait.stack && !wait.python_stack;
   if (has_no_frames && (wait.stack_flags & kStackComplete) != 0) {
-    return OfThread(OwnerOf(analysis_, wait));
+    return OfThread(wait.owner());
   }
-  return OfStack(StackOf(wait), OwnerOf(analysis_, wait), FrameId{});
+  return OfStack(StackOf(wait), wait.owner(), FrameId{});
 }
 
 PathId CallPaths::OfWaker(const OffCpuWait& wait) {
@@ -301,7 +247,7 @@ NativePaths::Found CallPaths::Resolve(const EventStack& shown, PathId root, Spac
 }
 
 PathId CallPaths::OfStack(const EventStack& whole, const Owner& owner, FrameId call) {
-  const SpaceId space = analysis_.processes.SpaceAt(owner.process, owner.time_ns);
+  const SpaceId space = analysis_.processes.SpaceAt(owner);
   const FrameId comm = Comm(owner);
   const EventStack shown = analysis_.stacks.Shown(whole);
   Context context{.space = space, .comm = comm, .call = call};
@@ -336,7 +282,7 @@ PathId CallPaths::UnknownLaunch(const Owner& owner, FrameId api) {
 }
 
 PathId CallPaths::OfLaunch(const Launch& launch) {
-  const Owner owner = OwnerOf(analysis_, launch);
+  const Owner owner = launch.owner();
   const FrameId api = FrameOf(launch.name);
   if (!launch.stack && !launch.python_stack) return UnknownLaunch(owner, api);
 
@@ -374,11 +320,10 @@ PathId CallPaths::OfWork(const GpuWork& work) {
   const bool is_node = work.origin != NodeOrigin::kNoNode;
   if (is_node && options_.graph_stacks == GraphStacks::kCreation) {
     if (work.origin == NodeOrigin::kKnown) return OfLaunch(launches[work.creation]);
-    return WithCreation(tree_.Child(PathId{}, Comm(OwnerOf(analysis_, work))), work);
+    return WithCreation(tree_.Child(PathId{}, Comm(work.owner())), work);
   }
-  const PathId path = work.launch == GpuWork::kNoLaunch
-                          ? UnknownLaunch(OwnerOf(analysis_, work), FrameId{})
-                          : OfLaunch(launches[work.launch]);
+  const PathId path = work.launch == GpuWork::kNoLaunch ? UnknownLaunch(work.owner(), FrameId{})
+                                                        : OfLaunch(launches[work.launch]);
   return is_node && options_.graph_stacks == GraphStacks::kBoth ? WithCreation(path, work) : path;
 }
 

@@ -76,26 +76,8 @@ class NativePaths {
   std::vector<Step> steps_;
 };
 
-// The process and thread that something belongs to, at its time.
-struct Owner {
-  ProcessId process;
-  uint32_t pid = 0;  // 0: not known
-  uint32_t tid = 0;  // likewise
-  uint64_t time_ns = 0;
-};
-// Of an instance of the injected library, as the recorder sees it; 0: not known.
-uint32_t PidOf(const Analysis& analysis, InstanceId instance);
-Owner OwnerOf(const Analysis& analysis, const CpuSample& sample);
-Owner OwnerOf(const Analysis& analysis, const ProbeHit& hit);
-Owner OwnerOf(const Analysis& analysis, const OffCpuWait& wait);
-Owner OwnerOf(const Analysis& analysis, const OffCpuSum& sum);
-Owner OwnerOf(const Analysis& analysis, const AllocatorEvent& event);
 // Of the thread that ended the wait.
 Owner WakerOf(const Analysis& analysis, const OffCpuWait& wait);
-Owner OwnerOf(const Analysis& analysis, const Launch& launch);
-Owner OwnerOf(const Analysis& analysis, const GpuWork& work);
-// The thread is the one that began it, as the program numbers it.
-Owner OwnerOf(const Analysis& analysis, const NvtxRange& range);
 
 // Which stacks the work of a graph's node is shown under.
 enum class GraphStacks : uint8_t {
@@ -128,15 +110,15 @@ class CallPaths {
   // The same, and looks them up in one go.
   void NameAhead(const Stacks& stacks);
 
-  PathId OfSample(const CpuSample& sample);
+  PathId OfSample(const Owned<CpuSample>& sample);
   // Of the code that ran into the probe.
-  PathId OfHit(const ProbeHit& hit);
-  PathId OfWait(const OffCpuWait& wait);
-  PathId OfBlock(const AllocatorEvent& event);
+  PathId OfHit(const Owned<ProbeHit>& hit);
+  PathId OfWait(const Owned<OffCpuWait>& wait);
+  PathId OfBlock(const Owned<AllocatorEvent>& event);
   // Where the thread that ended the wait was then; that thread alone if it has no stack.
   PathId OfWaker(const OffCpuWait& wait);
   // The thread alone: the times in a sum have no stacks.
-  PathId OfSum(const OffCpuSum& sum) { return OfThread(OwnerOf(analysis_, sum)); }
+  PathId OfSum(const Owned<OffCpuSum>& sum) { return OfThread(sum.owner()); }
   PathId OfThread(const Owner& owner);
   // Ends with the name of the CUDA call.
   PathId OfLaunch(const Launch& launch);

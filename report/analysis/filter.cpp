@@ -48,33 +48,30 @@ class PartFilter {
     }
   }
 
-  bool Wants(const CpuSample& sample) const {
-    return !IsAboutGpu() && IsDuring(sample.time_ns, sample.time_ns) &&
-           IsOf(OwnerOf(analysis_, sample)) && IsInside(sample.pid, sample.tid, sample.time_ns);
+  bool Wants(const Owned<CpuSample>& sample) const {
+    return !IsAboutGpu() && IsDuring(sample.time_ns, sample.time_ns) && IsOf(sample.owner()) &&
+           IsInside(sample.pid, sample.tid, sample.time_ns);
   }
-  bool Wants(const ProbeHit& hit) const {
-    return !IsAboutGpu() && IsDuring(hit.time_ns, hit.time_ns) && IsOf(OwnerOf(analysis_, hit));
+  bool Wants(const Owned<ProbeHit>& hit) const {
+    return !IsAboutGpu() && IsDuring(hit.time_ns, hit.time_ns) && IsOf(hit.owner());
   }
-  bool Wants(const OffCpuWait& wait) const {
-    return !IsAboutGpu() && IsDuring(wait.start_ns, wait.end_ns) &&
-           IsOf(OwnerOf(analysis_, wait)) && IsInside(wait.pid, wait.tid, wait.start_ns);
+  bool Wants(const Owned<OffCpuWait>& wait) const {
+    return !IsAboutGpu() && IsDuring(wait.start_ns, wait.end_ns) && IsOf(wait.owner()) &&
+           IsInside(wait.pid, wait.tid, wait.start_ns);
   }
   // When its times were is not known.
-  bool Wants(const OffCpuSum& sum) const {
-    return !IsAboutGpu() && options_.time.is_all() && !wanted_ranges_ &&
-           IsOf(OwnerOf(analysis_, sum));
+  bool Wants(const Owned<OffCpuSum>& sum) const {
+    return !IsAboutGpu() && options_.time.is_all() && !wanted_ranges_ && IsOf(sum.owner());
   }
   bool Wants(const Launch& launch) const {
     if (HasWorkFilter() || !WantsApi(launch)) return false;
-    return IsDuring(launch.start_ns, launch.end_ns) && IsOf(OwnerOf(analysis_, launch)) &&
-           IsInside(launch);
+    return IsDuring(launch.start_ns, launch.end_ns) && IsOf(launch.owner()) && IsInside(launch);
   }
   bool IsDuring(const GpuWork& work) const {
     return work.timed ? IsDuring(work.start_ns, work.end_ns) : options_.time.is_all();
   }
   bool WantsAtAnyTime(const GpuWork& work) {
-    if (!Allows(options_.streams, work.stream_id)) return false;
-    if (!Allows(options_.devices, analysis_.gpus.Of(work.instance, work.device_id).number)) {
+    if (!Allows(options_.streams, work.stream_id) || !Allows(options_.devices, work.gpu)) {
       return false;
     }
     if (api_ || wanted_ranges_) {
@@ -82,7 +79,7 @@ class PartFilter {
       const Launch& launch = analysis_.correlation.launches[work.launch];
       if (!WantsApi(launch) || !IsInside(launch)) return false;
     }
-    return WantsKernel(work) && IsOf(OwnerOf(analysis_, work));
+    return WantsKernel(work) && IsOf(work.owner());
   }
   // Of an overhead or a just-in-time compilation.
   template <typename Event>
@@ -91,22 +88,18 @@ class PartFilter {
     const ClockFit& clock = analysis_.clocks.Of(event.instance);
     const uint64_t begin_ns = clock.ToMonotonic(event.start_ns);
     if (!IsDuring(begin_ns, clock.ToMonotonic(event.end_ns))) return false;
-    const uint32_t pid = PidOf(analysis_, event.instance);
-    return IsOf({.process = analysis_.processes.At(pid, begin_ns),
-                 .pid = pid,
-                 .tid = pid,
-                 .time_ns = begin_ns});
+    const uint32_t pid = analysis_.correlation.PidOf(event.instance);
+    return IsOf(analysis_.processes.OwnerAt(pid, pid, begin_ns));
   }
   // Whenever it was: what is free at a time depends on all before.
   bool Wants(const MemoryOperation& operation) const {
-    const uint32_t pid = PidOf(analysis_, operation.instance);
-    return Allows(options_.pids, pid) && IsOfJob(analysis_.processes.At(pid, 0), pid, 0) &&
+    const uint32_t pid = analysis_.correlation.PidOf(operation.instance);
+    return IsOfProcess(analysis_.processes.OwnerAt(pid, pid, 0)) &&
            Allows(options_.devices,
                   analysis_.gpus.Of(operation.instance, operation.device_id).number);
   }
-  bool Wants(const AllocatorEvent& event) const {  // all of its time, as above
-    return Allows(options_.pids, event.pid) &&
-           IsOfJob(analysis_.processes.At(event.pid, event.time_ns), event.pid, event.time_ns) &&
+  bool Wants(const Owned<AllocatorEvent>& event) const {  // all of its time, as above
+    return IsOfProcess(event.owner()) &&
            Allows(options_.devices, analysis_.gpus.Of(event.instance, event.device_id).number);
   }
   // Of whole GPUs, whichever process used them.
@@ -121,13 +114,11 @@ class PartFilter {
   // As far as it is known of one: which kernels are wanted decides the rest (CodeSamples). Its time
   // is when CUPTI counted what was sampled until then.
   bool Wants(const GpuSample& sample) const {
-    const uint32_t pid = PidOf(analysis_, sample.instance);
-    return Allows(options_.pids, pid) &&
-           IsOfJob(analysis_.processes.At(pid, sample.time_ns), pid, sample.time_ns);
+    const uint32_t pid = analysis_.correlation.PidOf(sample.instance);
+    return IsOfProcess(analysis_.processes.OwnerAt(pid, pid, sample.time_ns));
   }
   bool Wants(const NvtxRange& range) const {
-    return IsDuring(range.start_ns, range.end_ns) && IsOf(OwnerOf(analysis_, range)) &&
-           IsInside(range);
+    return IsDuring(range.start_ns, range.end_ns) && IsOf(range.owner()) && IsInside(range);
   }
 
   // Of options that choose processes or threads, whatever the others leave of them.
@@ -139,7 +130,7 @@ class PartFilter {
     std::set<uint32_t> pids;
     const auto add = [&](const auto& list) {
       for (const auto& event : list) {
-        if (!pids.contains(event.pid) && IsOf(OwnerOf(analysis_, event))) pids.insert(event.pid);
+        if (!pids.contains(event.pid) && IsOf(event.owner())) pids.insert(event.pid);
       }
     };
     add(analysis_.correlation.launches);
@@ -181,36 +172,35 @@ class PartFilter {
            since_start(begin_ns) < options_.time.end_ns;
   }
 
-  bool IsOfContainer(ProcessId process, uint64_t time_ns) const {
+  bool IsOfContainer(const Owner& owner) const {
     const std::vector<std::string>& wanted = options_.containers;
     if (wanted.empty()) return true;
-    const ContainerInfo* container = analysis_.containers.Of(process, time_ns);
+    const ContainerInfo* container = analysis_.containers.Of(owner.process, owner.time_ns);
     return container != nullptr &&
            std::any_of(wanted.begin(), wanted.end(), [&](const std::string& text) {
              return analysis_.containers.IsCalled(*container, text);
            });
   }
 
-  // Of the ranks, hosts and containers that are wanted.
-  bool IsOfJob(ProcessId process, uint32_t pid, uint64_t time_ns) const {
-    if (!IsOfContainer(process, time_ns)) return false;
+  // Whether the process, its rank, host and container are wanted.
+  bool IsOfProcess(const Owner& owner) const {
+    if (!Allows(options_.pids, owner.pid) || !IsOfContainer(owner)) return false;
     const Job& job = analysis_.job;
     const std::vector<std::string>& hosts = options_.hosts;
     if (!hosts.empty() &&
-        std::find(hosts.begin(), hosts.end(), job.HostNameOf(pid)) == hosts.end()) {
+        std::find(hosts.begin(), hosts.end(), job.HostNameOf(owner.pid)) == hosts.end()) {
       return false;
     }
     if (options_.ranks.empty()) return true;
-    const std::optional<uint32_t> rank = job.NumberOf(process, pid);
+    const std::optional<uint32_t> rank = job.NumberOf(owner.process, owner.pid);
     return rank && Allows(options_.ranks, *rank);
   }
 
   bool IsOf(const Owner& owner) const {
-    if (!Allows(options_.pids, owner.pid) || !Allows(options_.tids, owner.tid)) return false;
-    if (!IsOfJob(owner.process, owner.pid, owner.time_ns)) return false;
+    if (!Allows(options_.tids, owner.tid) || !IsOfProcess(owner)) return false;
     if (options_.comms.empty()) return true;
     const ProcessHistory& processes = analysis_.processes;
-    const std::string_view thread = processes.ThreadName(owner.process, owner.tid, owner.time_ns);
+    const std::string_view thread = processes.ThreadName(owner);
     const std::string_view process = owner.process ? processes.Name(owner.process) : thread;
     return std::any_of(options_.comms.begin(), options_.comms.end(),
                        [&](const std::string& comm) { return comm == thread || comm == process; });
@@ -279,7 +269,7 @@ class WorkChoice {
     if (is_during) {
       shown_.filtered_work.Add(place);
     } else if (is_wanted) {
-      AddAround(place, shown_.around[analysis_.gpus.Of(work.instance, work.device_id).number]);
+      AddAround(place, shown_.around[work.gpu]);
     }
   }
   void AddAround(size_t place, WorkAround& around) const {
@@ -422,7 +412,7 @@ Result<Selection> SelectPart(const FilterOptions& options, const Analysis& analy
   shown.events.cpu_samples = wanted(events.cpu_samples);
   const UserProbes probes(analysis.model);  // the others' hits are calls by now
   shown.events.probe_hits = EventSet::Where(events.probe_hits.size(), [&](size_t i) {
-    const ProbeHit& hit = events.probe_hits[i];
+    const Owned<ProbeHit>& hit = events.probe_hits[i];
     return probes.Of(hit) == nullptr || filter.Wants(hit);
   });
   shown.events.off_cpu_waits = wanted(events.off_cpu_waits);

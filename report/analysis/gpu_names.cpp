@@ -172,7 +172,7 @@ std::string GpuNames::Title(const GpuWork& work) const {
 
 std::string GpuNames::Tag(const GpuWork& work, std::string_view what) const {
   if (!device_tags_) return Format("[GPU_{}]", what);
-  return Format("[GPU{}_{}]", analysis_.gpus.Of(work.instance, work.device_id).number, what);
+  return Format("[GPU{}_{}]", work.gpu, what);
 }
 
 std::string GpuNames::Leaf(const GpuWork& work) const {
@@ -194,9 +194,8 @@ std::string GpuNames::Leaf(const GpuWork& work) const {
 
 std::string LaunchedKernel(Analysis& analysis, const GpuNames& names, const Launch& launch) {
   if (launch.kernel == 0 || launch.domain != ApiDomain::kRuntime) return {};
-  const Owner owner = OwnerOf(analysis, launch);
-  const SpaceId space = analysis.processes.SpaceAt(owner.process, owner.time_ns);
-  const auto symbol = analysis.resolver.SymbolAt(launch.kernel, space, owner.time_ns);
+  const SpaceId space = analysis.processes.SpaceAt(launch.owner());
+  const auto symbol = analysis.resolver.SymbolAt(launch.kernel, space, launch.start_ns);
   return symbol ? names.KernelName(KernelOfHostFunction(*symbol)) : std::string();
 }
 
@@ -205,8 +204,7 @@ FrameId GpuLeaves::Of(const GpuWork& work) {
     return analysis_.frames.Intern(names_.Leaf(work), FrameOrigin::kGpuWork);
   };
   const auto known = [&](FlatMap<FrameId>& leaves, uint64_t what) {
-    const uint32_t gpu = analysis_.gpus.Of(work.instance, work.device_id).number;
-    FrameId& leaf = leaves[what << 32 | gpu];
+    FrameId& leaf = leaves[what << 32 | work.gpu];
     if (!leaf) leaf = intern();
     return leaf;
   };

@@ -28,6 +28,8 @@ void Append(const Analysis& analysis, const Events& events, const Event* DriverT
     time.start_ns = clock.ToMonotonic(event.start_ns);
     time.end_ns = std::max(time.start_ns, clock.ToMonotonic(event.end_ns, time.start_ns));
     time.*event_of = &event;
+    time.pid = analysis.correlation.PidOf(event.instance);
+    time.process = analysis.processes.At(time.pid, time.start_ns);
     times.push_back(time);
   }
 }
@@ -57,14 +59,6 @@ std::vector<DriverTime> DriverTimes(const Analysis& analysis) {
     return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
   });
   return times;
-}
-
-Owner OwnerOf(const Analysis& analysis, const DriverTime& time) {
-  const uint32_t pid = PidOf(analysis, time.instance());
-  return {.process = analysis.processes.At(pid, time.start_ns),
-          .pid = pid,
-          .tid = pid,
-          .time_ns = time.start_ns};
 }
 
 std::string TitleOf(const DriverTime& time) {

@@ -155,17 +155,16 @@ std::optional<uint32_t> CriticalPath::ChooseLane() const {
   std::map<ProcessId, size_t> calls;
   std::map<uint32_t, size_t> lane_calls;
   for (const Launch& launch : analysis_.correlation.launches) {
-    const Owner owner = xpu::OwnerOf(analysis_, launch);
-    const std::optional<uint32_t> lane = graph_.LaneOf(owner.process, owner.tid);
-    if (!lane || !IsWanted(owner.pid)) continue;
-    ++calls[owner.process];
+    const std::optional<uint32_t> lane = graph_.LaneOf(launch.owner().thread());
+    if (!lane || !IsWanted(launch.pid)) continue;
+    ++calls[launch.process];
     ++lane_calls[*lane];
   }
   const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
   const auto process = std::max_element(calls.begin(), calls.end(), by_count);
   if (process != calls.end() && process->first) {
     const uint32_t pid = analysis_.processes[process->first].pid;
-    if (const auto lane = graph_.LaneOf(process->first, pid)) return lane;
+    if (const auto lane = graph_.LaneOf({process->first, pid})) return lane;
   }
   if (!lane_calls.empty()) {
     return std::max_element(lane_calls.begin(), lane_calls.end(), by_count)->first;
@@ -187,7 +186,7 @@ std::optional<uint32_t> CriticalPath::ChooseLane() const {
 void CriticalPath::ChooseWindow() {
   const Selection& shown = analysis_.shown;
   if (window_.steps != 0) {
-    const auto lane = graph_.LaneOf(window_.thread.process, window_.thread.tid);
+    const auto lane = graph_.LaneOf(window_.thread.thread());
     const auto end = lane ? graph_.LastNode(*lane, window_.to_ns) : std::nullopt;
     if (end && graph_.graph().TimeOf(*end) > window_.from_ns) {
       end_ = *end;
@@ -229,12 +228,12 @@ void CriticalPath::FindSegments() {
 
 Owner CriticalPath::OwnerOf(const Edge& edge) const {
   if (edge.kind == EdgeKind::kRunning) return graph_.lanes()[edge.index].owner;
-  if (IsOfGpu(edge.kind)) return xpu::OwnerOf(analysis_, analysis_.correlation.work[edge.index]);
+  if (IsOfGpu(edge.kind)) return analysis_.correlation.work[edge.index].owner();
   if (edge.kind == EdgeKind::kCall || edge.kind == EdgeKind::kGpuWait) {
-    return xpu::OwnerOf(analysis_, analysis_.correlation.launches[edge.index]);
+    return analysis_.correlation.launches[edge.index].owner();
   }
   if (IsOfWait(edge.kind) && edge.index != UINT32_MAX) {
-    return xpu::OwnerOf(analysis_, analysis_.model.events.off_cpu_waits[edge.index]);
+    return analysis_.model.events.off_cpu_waits[edge.index].owner();
   }
   return window_.thread;
 }
@@ -291,12 +290,11 @@ CriticalPath::Stretch& CriticalPath::FindStretch(const Edge& running) {
 void CriticalPath::AddSamples() {
   const SampleWeights weights(analysis_.model, analysis_.shown);
   const DependencyGraph& graph = graph_.graph();
-  for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
+  for (const Owned<CpuSample>& sample : analysis_.model.events.cpu_samples) {
     // Before it, the same places of the code may lie between other things: imports, compilation.
     if (sample.time_ns < window_.from_ns || sample.time_ns > window_.to_ns) continue;
     if (!weights.IsOfTime(sample)) continue;
-    const Owner owner = xpu::OwnerOf(analysis_, sample);
-    const std::optional<uint32_t> lane = graph_.LaneOf(owner.process, owner.tid);
+    const std::optional<uint32_t> lane = graph_.LaneOf(sample.owner().thread());
     if (!lane) continue;
     const std::vector<uint32_t>& nodes = graph_.lanes()[*lane].nodes;
     const auto after =

@@ -61,11 +61,11 @@ std::vector<CriticalSum> CriticalSums(Analysis& analysis, CallPaths& paths, Crit
   };
   using Key = std::tuple<EdgeKind, std::string, std::string, PathId>;
   std::map<Key, Times> all;
-  std::map<std::pair<ProcessId, uint32_t>, std::string> threads;
+  std::map<ThreadKey, std::string> threads;
   for (const CriticalSegment& segment : critical.segments()) {
     const Edge& edge = segment.edge;
     const Owner owner = critical.OwnerOf(edge);
-    std::string& thread = threads[{owner.process, owner.tid}];
+    std::string& thread = threads[owner.thread()];
     if (thread.empty()) thread = analysis.processes.ThreadTitle(owner.process, owner.tid);
     const auto add = [&](PathId path, double share, EdgeKind kind, std::string what) {
       Times& times = all[{kind, thread, std::move(what), readable.Of(path)}];

@@ -25,12 +25,6 @@ StreamKey KeyOf(const GpuWork& work) {
   return {work.instance.value, work.stream_id, work.device_id};
 }
 
-uint64_t LaunchedNs(const Correlation& correlation, const GpuWork& work) {
-  return work.launch == GpuWork::kNoLaunch
-             ? work.start_ns
-             : std::min(work.start_ns, correlation.launches[work.launch].start_ns);
-}
-
 void Sum(const Correlation& correlation, GpuStream& stream) {
   stream.launched_ns.reserve(stream.work.size());
   stream.ended_ns.reserve(stream.work.size());
@@ -40,7 +34,7 @@ void Sum(const Correlation& correlation, GpuStream& stream) {
   uint32_t last = stream.work.front();
   for (const uint32_t place : stream.work) {
     const GpuWork& work = correlation.work[place];
-    launched_ns = std::max(launched_ns, LaunchedNs(correlation, work));
+    launched_ns = std::max(launched_ns, std::min(work.start_ns, work.called_ns));
     if (work.end_ns >= ended_ns) last = place;
     ended_ns = std::max(ended_ns, work.end_ns);
     stream.launched_ns.push_back(launched_ns);

@@ -14,9 +14,8 @@ void ProgramGraph::OrderCalls() {
     const Launch& launch = launches_[place];
     if (launch.end_ns <= launch.start_ns) continue;
     if (!part_.Has(launch.start_ns, launch.end_ns)) continue;
-    const Owner owner = OwnerOf(analysis_, launch);
-    const std::optional<uint32_t> lane = LaneOf(owner.process, owner.tid);
-    if (lane) build_->calls[owner.process].push_back({launch.end_ns, *lane, place});
+    const std::optional<uint32_t> lane = LaneOf(launch.owner().thread());
+    if (lane) build_->calls[launch.process].push_back({launch.end_ns, *lane, place});
   }
   for (auto& [process, calls] : build_->calls) {
     SortRuns(calls, [](const Call& a, const Call& b) {

@@ -49,7 +49,7 @@ ProgramGraph::ProgramGraph(const Analysis& analysis, const RecordingPart& part)
 
 uint32_t ProgramGraph::AddLane(const Owner& owner) {
   const auto [at, is_new] =
-      lane_of_.try_emplace({owner.process, owner.tid}, static_cast<uint32_t>(lanes_.size()));
+      lane_of_.try_emplace(owner.thread(), static_cast<uint32_t>(lanes_.size()));
   if (is_new) {
     lanes_.push_back({owner, {}});
     build_->cuts.emplace_back();
@@ -57,8 +57,8 @@ uint32_t ProgramGraph::AddLane(const Owner& owner) {
   return at->second;
 }
 
-std::optional<uint32_t> ProgramGraph::LaneOf(ProcessId process, uint32_t tid) const {
-  const auto found = lane_of_.find({process, tid});
+std::optional<uint32_t> ProgramGraph::LaneOf(const ThreadKey& thread) const {
+  const auto found = lane_of_.find(thread);
   if (found == lane_of_.end()) return std::nullopt;
   return found->second;
 }
@@ -82,7 +82,7 @@ void ProgramGraph::FindLanes() {
   }
   const size_t waits = analysis_.model.events.off_cpu_waits.size();
   for (uint32_t place = 0; place < waits; ++place) {
-    AddLane(OwnerOf(analysis_, analysis_.model.events.off_cpu_waits[place]));
+    AddLane(analysis_.model.events.off_cpu_waits[place].owner());
   }
   for (uint32_t place = 0; place < launches_.size(); ++place) AddCall(place);
   for (uint32_t place = 0; place < waits; ++place) AddWait(place);
@@ -93,10 +93,8 @@ void ProgramGraph::FindLanes() {
 void ProgramGraph::FindRareWakers() {
   const auto& waits = analysis_.model.events.off_cpu_waits;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> blocked_ns;  // by thread and waker
-  const auto lanes_of = [&](const OffCpuWait& wait) {
-    const Owner owner = OwnerOf(analysis_, wait);
-    const Owner waker = WakerOf(analysis_, wait);
-    return std::pair(*LaneOf(owner.process, owner.tid), *LaneOf(waker.process, waker.tid));
+  const auto lanes_of = [&](const Owned<OffCpuWait>& wait) {
+    return std::pair(*LaneOf(wait.owner().thread()), *LaneOf(WakerOf(analysis_, wait).thread()));
   };
   for (size_t place = 0; place < waits.size(); ++place) {
     if (build_->waking[place] != Waking::kUsual) continue;
@@ -120,7 +118,7 @@ void ProgramGraph::AddCall(uint32_t place) {
   const bool is_captured = LaunchStatusOf(launch) == LaunchStatus::kCaptured;
   if (launch.tid == 0 || launch.end_ns < launch.start_ns) return;
   if (!part_.Has(launch.start_ns, launch.end_ns)) return;
-  HugePageVector<Cut>& cuts = build_->cuts[AddLane(OwnerOf(analysis_, launch))];
+  HugePageVector<Cut>& cuts = build_->cuts[AddLane(launch.owner())];
   const bool is_long = launch.end_ns > launch.start_ns;
   // In order of time as far as can be: less is left to sort.
   if (is_long) cuts.push_back({launch.start_ns, place, CutKind::kCallStart});
@@ -133,21 +131,20 @@ void ProgramGraph::AddCall(uint32_t place) {
 }
 
 void ProgramGraph::AddWait(uint32_t place) {
-  const OffCpuWait& wait = analysis_.model.events.off_cpu_waits[place];
+  const Owned<OffCpuWait>& wait = analysis_.model.events.off_cpu_waits[place];
   const OffCpuTimes times = TimesOf(wait);
   const uint64_t ready_ns = wait.start_ns + times.blocked_ns;
   const uint64_t end_ns = ready_ns + times.runnable_ns;
   if (end_ns <= wait.start_ns || !part_.Has(wait.start_ns, end_ns)) return;
-  HugePageVector<Cut>& cuts = build_->cuts[AddLane(OwnerOf(analysis_, wait))];
+  HugePageVector<Cut>& cuts = build_->cuts[AddLane(wait.owner())];
   cuts.push_back({wait.start_ns, place, CutKind::kWaitStart});
   if (IsWait(wait.state) && times.blocked_ns > 0)
     cuts.push_back({ready_ns, place, CutKind::kReady});
   cuts.push_back({end_ns, place, CutKind::kWaitEnd});
   if (!IsWoken(wait)) return;
-  const Owner waker = WakerOf(analysis_, wait);
-  const auto lane = lane_of_.find({waker.process, waker.tid});
-  if (lane == lane_of_.end()) return;
-  build_->cuts[lane->second].push_back({ready_ns, place, CutKind::kWake});
+  const auto lane = LaneOf(WakerOf(analysis_, wait).thread());
+  if (!lane) return;
+  build_->cuts[*lane].push_back({ready_ns, place, CutKind::kWake});
   build_->waking[place] = Waking::kUsual;
 }
 
@@ -158,26 +155,23 @@ bool ProgramGraph::IsWoken(const OffCpuWait& wait) const {
 
 // From where to where a thread was seen.
 void ProgramGraph::AddEnds() {
-  const auto add = [&](const Owner& owner, uint64_t time_ns) {
-    if (!part_.Has(time_ns, time_ns)) return;
-    const auto lane = lane_of_.find({owner.process, owner.tid});
-    if (lane == lane_of_.end()) return;
-    build_->cuts[lane->second].push_back({time_ns, kNone, CutKind::kPoint});
+  const auto add = [&](const Owner& owner) {
+    if (!part_.Has(owner.time_ns, owner.time_ns)) return;
+    if (const auto lane = LaneOf(owner.thread())) {
+      build_->cuts[*lane].push_back({owner.time_ns, kNone, CutKind::kPoint});
+    }
   };
-  std::map<ThreadKey, std::pair<Owner, uint64_t>> last;
-  for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
-    const Owner owner = OwnerOf(analysis_, sample);
-    const bool is_main = owner.pid == owner.tid;
-    if (!part_.Has(sample.time_ns, sample.time_ns)) continue;
-    if (is_main && lane_of_.empty()) AddLane(owner);
-    const auto [at, is_new] = last.try_emplace({owner.process, owner.tid}, owner, sample.time_ns);
-    if (is_new) add(owner, sample.time_ns);
-    at->second = {owner, sample.time_ns};
+  std::map<ThreadKey, Owner> last;
+  for (const Owned<CpuSample>& sample : analysis_.model.events.cpu_samples) {
+    const Owner owner = sample.owner();
+    if (!part_.Has(owner.time_ns, owner.time_ns)) continue;
+    if (owner.pid == owner.tid && lane_of_.empty()) AddLane(owner);
+    const auto [at, is_new] = last.try_emplace(owner.thread());
+    if (is_new) add(owner);
+    at->second = owner;
   }
-  for (const auto& [key, end] : last) add(end.first, end.second);
-  for (const OffCpuSum& sum : analysis_.model.events.off_cpu_sums) {
-    add(OwnerOf(analysis_, sum), sum.time_ns);
-  }
+  for (const auto& [thread, owner] : last) add(owner);
+  for (const Owned<OffCpuSum>& sum : analysis_.model.events.off_cpu_sums) add(sum.owner());
 }
 
 bool ProgramGraph::WaitsForGpu(const LaneState& state) const {

@@ -47,7 +47,7 @@ class ProgramGraph {
   bool has_off_cpu() const { return has_off_cpu_; }
 
   // The place in lanes(); nullopt: the thread has none.
-  std::optional<uint32_t> LaneOf(ProcessId process, uint32_t tid) const;
+  std::optional<uint32_t> LaneOf(const ThreadKey& thread) const;
   // Its last node until then; nullopt: it begins later.
   std::optional<uint32_t> LastNode(uint32_t lane, uint64_t until_ns) const;
   // Of a node of a thread; the lane of an edge of kind kRunning is its index.
@@ -55,7 +55,6 @@ class ProgramGraph {
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
-  using ThreadKey = std::pair<ProcessId, uint32_t>;
   // Where a lane is cut. Of one time they come in this order.
   enum class CutKind : uint8_t {
     kReady,

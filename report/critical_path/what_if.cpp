@@ -208,8 +208,7 @@ void WhatIf::AddCode(size_t most, Named& named) {
     const Edge& edge = segment.edge;
     if (!IsOfThread(edge)) continue;
     const Owner owner = critical_.OwnerOf(edge);
-    Code& code = threads[std::string(
-        analysis_.processes.ThreadName(owner.process, owner.tid, owner.time_ns))];
+    Code& code = threads[std::string(analysis_.processes.ThreadName(owner))];
     code.ns += segment.ns();
     if (edge.kind != EdgeKind::kRunning) {
       code.paths[critical_.PathOf(edge)] += segment.ns();

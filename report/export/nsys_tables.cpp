@@ -11,7 +11,6 @@
 
 #include "format/base/text.h"
 #include "report/analysis/gpu_names.h"
-#include "report/export/trace_tables.h"
 #include "report/model/recorded_time.h"
 
 namespace xpu {
@@ -115,9 +114,8 @@ class NsysTables {
   void PutTime(uint64_t time_ns) { sink_.Signed(static_cast<int64_t>(time_ns - start_ns_)); }
   // start, end; their distance is the time on the GPU's own clock, of which sums are made.
   void PutTimes(const GpuWork& work) {
-    const uint64_t start_ns = StartOfWork(analysis_, work);
-    PutTime(start_ns);
-    PutTime(start_ns + work.duration_ns);
+    PutTime(work.placed_ns());
+    PutTime(work.placed_ns() + work.duration_ns);
   }
   template <typename... Values>
   void Put(Values... values) {
@@ -131,9 +129,8 @@ class NsysTables {
       sink_.Unsigned(node);
     }
   }
-  uint64_t ProcessOf(InstanceId instance) const { return GlobalId(PidOf(analysis_, instance)); }
-  uint32_t GpuOf(InstanceId instance, uint32_t device) const {
-    return analysis_.gpus.Of(instance, device).number;
+  uint64_t ProcessOf(InstanceId instance) const {
+    return GlobalId(analysis_.correlation.PidOf(instance));
   }
   template <typename Visit>
   void ForEach(WorkKind kind, Visit&& visit) {
@@ -187,8 +184,8 @@ void NsysTables::WriteKernels() {
   sink_.Begin("CUPTI_ACTIVITY_KIND_KERNEL", kColumns);
   ForEach(WorkKind::kKernel, [&](const GpuWork& work) {
     const Kernel kernel = events_.kernels[work.index];
-    Put(GpuOf(work.instance, kernel.device_id), kernel.context_id, kernel.stream_id,
-        kernel.correlation_id, ProcessOf(work.instance));
+    Put(work.gpu, kernel.context_id, kernel.stream_id, kernel.correlation_id,
+        ProcessOf(work.instance));
     sink_.Text(names_.KernelName(kernel.name));
     sink_.Text(short_names_.KernelName(kernel.name));
     sink_.Text(analysis_.model.Text(kernel.name));
@@ -211,10 +208,10 @@ void NsysTables::WriteCopies() {
   sink_.Begin("CUPTI_ACTIVITY_KIND_MEMCPY", kColumns);
   ForEach(WorkKind::kMemcpy, [&](const GpuWork& work) {
     const Memcpy copy = events_.memcpys[work.index];
-    Put(GpuOf(work.instance, copy.device_id), copy.context_id, copy.stream_id, copy.correlation_id,
-        ProcessOf(work.instance), copy.size_bytes, copy.copy_kind, copy.source_kind,
-        copy.destination_kind, copy.source_device_id, copy.source_context_id,
-        copy.destination_device_id, copy.destination_context_id);
+    Put(work.gpu, copy.context_id, copy.stream_id, copy.correlation_id, ProcessOf(work.instance),
+        copy.size_bytes, copy.copy_kind, copy.source_kind, copy.destination_kind,
+        copy.source_device_id, copy.source_context_id, copy.destination_device_id,
+        copy.destination_context_id);
     PutNode(copy.graph_node_id);
   });
 }
@@ -226,8 +223,8 @@ void NsysTables::WriteSets() {
   sink_.Begin("CUPTI_ACTIVITY_KIND_MEMSET", kColumns);
   ForEach(WorkKind::kMemset, [&](const GpuWork& work) {
     const Memset set = events_.memsets[work.index];
-    Put(GpuOf(work.instance, set.device_id), set.context_id, set.stream_id, set.correlation_id,
-        ProcessOf(work.instance), set.value, set.size_bytes, set.memory_kind);
+    Put(work.gpu, set.context_id, set.stream_id, set.correlation_id, ProcessOf(work.instance),
+        set.value, set.size_bytes, set.memory_kind);
     PutNode(set.graph_node_id);
   });
 }
@@ -239,8 +236,8 @@ void NsysTables::WriteSynchronizations() {
   sink_.Begin("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", kColumns);
   ForEach(WorkKind::kSynchronization, [&](const GpuWork& work) {
     const Synchronization wait = events_.synchronizations[work.index];
-    Put(GpuOf(work.instance, work.device_id), wait.context_id, wait.stream_id, wait.correlation_id,
-        ProcessOf(work.instance), wait.type, wait.event_id);
+    Put(work.gpu, wait.context_id, wait.stream_id, wait.correlation_id, ProcessOf(work.instance),
+        wait.type, wait.event_id);
   });
 }
 
@@ -251,8 +248,8 @@ void NsysTables::WriteGraphs() {
   sink_.Begin("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", kColumns);
   ForEach(WorkKind::kGraph, [&](const GpuWork& work) {
     const GraphLaunch graph = events_.graph_launches[work.index];
-    Put(GpuOf(work.instance, graph.device_id), graph.graph_id, graph.context_id, graph.stream_id,
-        graph.correlation_id, ProcessOf(work.instance));
+    Put(work.gpu, graph.graph_id, graph.context_id, graph.stream_id, graph.correlation_id,
+        ProcessOf(work.instance));
   });
 }
 
@@ -270,8 +267,8 @@ void NsysTables::WriteCalls() {
     const uint32_t tid = launches.ThreadOf(call);
     PutTime(call.start_ns);
     PutTime(call.end_ns);
-    Put(call.domain == ApiDomain::kRuntime ? 0 : 1, GlobalId(PidOf(analysis_, call.instance), tid),
-        call.correlation_id);
+    Put(call.domain == ApiDomain::kRuntime ? 0 : 1,
+        GlobalId(analysis_.correlation.PidOf(call.instance), tid), call.correlation_id);
     sink_.Text(analysis_.api_names.Text(
         analysis_.api_names.Of(call.instance, call.domain, call.callback_id)));
     Put(call.return_value);
@@ -309,7 +306,7 @@ void NsysTables::WriteRanges() {
     }
     Put(type, event.range, event.category, event.color);
     sink_.Text(analysis_.model.Text(event.text));
-    Put(GlobalId(PidOf(analysis_, event.instance), event.tid));
+    Put(GlobalId(analysis_.correlation.PidOf(event.instance), event.tid));
     sink_.Null();  // endGlobalTid
     sink_.Null();  // textId: of texts that the program registered
     Put(event.domain);

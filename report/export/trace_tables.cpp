@@ -122,7 +122,7 @@ void TraceTables::WriteCalls() {
   for (const Launch& launch : analysis_.correlation.launches) {
     if (sink_.failed()) return;
     sink_.Unsigned(++number);
-    PutOwner(OwnerOf(analysis_, launch));
+    PutOwner(launch.owner());
     sink_.Text(ApiNameOf(analysis_.api_names, launch));
     sink_.Unsigned(launch.start_ns);
     sink_.Unsigned(launch.end_ns);
@@ -169,7 +169,7 @@ void TraceTables::WriteWork() {
   for (const GpuWork& work : analysis_.correlation.work) {
     if (sink_.failed()) return;
     const bool has_call = work.launch != GpuWork::kNoLaunch;
-    const uint64_t start_ns = StartOfWork(analysis_, work);
+    const uint64_t start_ns = work.placed_ns();
     sink_.Unsigned(++number);
     sink_.Text(WorkKindName(work.kind));
     if (has_call) {
@@ -177,8 +177,8 @@ void TraceTables::WriteWork() {
     } else {
       sink_.Null();
     }
-    PutOwner(OwnerOf(analysis_, work));
-    sink_.Unsigned(analysis_.gpus.Of(work.instance, work.device_id).number);
+    PutOwner(work.owner());
+    sink_.Unsigned(work.gpu);
     if (work.stream_id == kNoSynchronizedObject) {
       sink_.Null();
     } else {
@@ -207,9 +207,9 @@ void TraceTables::WriteSamples() {
                                        {"weight"},  {"stack"}};
   Begin("sample", kColumns);
   const SampleWeights weights(analysis_.model, analysis_.shown);
-  for (const CpuSample& sample : analysis_.model.events.cpu_samples) {
+  for (const Owned<CpuSample>& sample : analysis_.model.events.cpu_samples) {
     if (sink_.failed()) return;
-    PutOwner(OwnerOf(analysis_, sample));
+    PutOwner(sample.owner());
     sink_.Unsigned(sample.cpu);
     sink_.Unsigned(sample.time_ns);
     sink_.Text(weights.NameOf(sample));
@@ -227,7 +227,7 @@ void TraceTables::WriteRanges() {
   Begin("range", kColumns);
   for (const NvtxRange& range : analysis_.nvtx.all()) {
     if (sink_.failed()) return;
-    PutOwner(OwnerOf(analysis_, range));
+    PutOwner(range.owner());
     sink_.Text(StyleText(range.style));
     sink_.Text(analysis_.nvtx.NameOf(range));
     sink_.Unsigned(range.start_ns);
@@ -239,11 +239,6 @@ void TraceTables::WriteRanges() {
 }
 
 }  // namespace
-
-uint64_t StartOfWork(const Analysis& analysis, const GpuWork& work) {
-  if (work.timed || work.launch == GpuWork::kNoLaunch) return work.start_ns;
-  return analysis.correlation.launches[work.launch].start_ns;
-}
 
 void WriteTraceTables(Analysis& analysis, CallPaths& paths, std::string_view prefix,
                       TableSink& sink) {

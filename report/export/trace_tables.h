@@ -19,7 +19,4 @@ void WriteTraceTables(Analysis& analysis, CallPaths& paths, std::string_view pre
 void WriteStackTables(const Analysis& analysis, const CallTree& tree, std::string_view prefix,
                       TableSink& sink);
 
-// Without a time of the GPU, that of its call.
-uint64_t StartOfWork(const Analysis& analysis, const GpuWork& work);
-
 }  // namespace xpu

@@ -108,6 +108,9 @@ class CompactList {
     Event event = rests_[rows_.Get(kRestColumn, index)];
     size_t column = 0;
     (SetField(event.*kOwnFields, rows_.Get(column++, index)), ...);
+    if constexpr (requires { event.process; }) {
+      if (index < processes_.size()) SetField(event.process, processes_.Get(0, index));
+    }
     return event;
   }
 
@@ -144,6 +147,14 @@ class CompactList {
   template <typename Edit>
   void EditRests(Edit&& edit) {
     for (Event& rest : rests_) edit(rest);
+  }
+
+  // Finds the process of each event, when all are there and in order.
+  template <typename History>
+  void FindProcesses(const History& history) {
+    for (const Event& event : *this) {
+      processes_.push_back({history.At(event.pid, event.owner().time_ns).value});
+    }
   }
 
   using Iterator = ValueIterator<CompactList>;
@@ -266,6 +277,7 @@ class CompactList {
   static inline const Words kRestMask = MaskOfRest();
 
   Rows rows_;
+  PackedColumns<1> processes_;  // empty: FindProcesses was not called
   std::vector<Event> rests_;
   std::vector<std::array<uint32_t, 2>> followers_;  // of each of rests_, the newest first
   uint32_t last_ = 0;                               // in rests_

@@ -139,7 +139,8 @@ void Append(EventList<Event>& list, std::vector<Event>& more) {
 
 template <typename List, typename Event>
 void Append(List& all, const std::vector<Event>& more) {
-  for (const Event& event : more) all.push_back(event);
+  using Loaded = std::remove_cvref_t<decltype(all[0])>;
+  for (const Event& event : more) all.push_back(Loaded(event));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "format/events.h"
 #include "report/model/compact_list.h"
+#include "report/model/owner.h"
 
 namespace xpu {
 
@@ -29,6 +30,11 @@ class EventList {
   }
 
   void push_back(const Event& event) { rows_.push_back(event); }
+  // See CompactList::FindProcesses.
+  template <typename History>
+  void FindProcesses(const History& history) {
+    for (Event& event : rows_) event.process = history.At(event.pid, event.owner().time_ns);
+  }
 
   // For those who load, join and order events.
   std::vector<Event>& rows() { return rows_; }
@@ -55,8 +61,9 @@ using SynchronizationList =
 using GraphLaunchList = CompactList<GraphLaunch, &GraphLaunch::start_ns, &GraphLaunch::end_ns,
                                     &GraphLaunch::correlation_id>;
 
-using SampleList = CompactList<CpuSample, &CpuSample::time_ns, &CpuSample::tid, &CpuSample::cpu,
-                               &CpuSample::stack, &CpuSample::weight, &CpuSample::python_stack>;
+using SampleList =
+    CompactList<Owned<CpuSample>, &CpuSample::time_ns, &CpuSample::tid, &CpuSample::cpu,
+                &CpuSample::stack, &CpuSample::weight, &CpuSample::python_stack>;
 
 template <typename Event>
 struct LoadedListOf {
@@ -75,6 +82,10 @@ XPU_LOADED_AS(Memset, MemsetList)
 XPU_LOADED_AS(Synchronization, SynchronizationList)
 XPU_LOADED_AS(GraphLaunch, GraphLaunchList)
 XPU_LOADED_AS(CpuSample, SampleList)
+XPU_LOADED_AS(ProbeHit, EventList<Owned<ProbeHit>>)
+XPU_LOADED_AS(OffCpuWait, EventList<Owned<OffCpuWait>>)
+XPU_LOADED_AS(OffCpuSum, EventList<Owned<OffCpuSum>>)
+XPU_LOADED_AS(AllocatorEvent, EventList<Owned<AllocatorEvent>>)
 #undef XPU_LOADED_AS
 
 struct LoadedEvents {

@@ -12,6 +12,7 @@
 #include "report/model/flat_map.h"
 #include "report/model/intervals.h"
 #include "report/model/model.h"
+#include "report/model/owner.h"
 
 namespace xpu {
 
@@ -83,14 +84,11 @@ struct AnswerInTime {
   }
 };
 
-// One life of a process: from its fork (or the start of the recording) to its exit.
-using ProcessId = Id<struct ProcessTag, uint32_t>;
-
-// Not for several threads at once: it keeps the last answers, since events of one thread come one
-// after the other.
 // "python/1234"; a thread without a name is "[unknown]/1234".
 std::string ThreadTitle(std::string_view name, uint32_t tid);
 
+// Not for several threads at once: it keeps the last answers, since events of one thread come one
+// after the other.
 class ProcessHistory {
  public:
   struct Process {
@@ -113,12 +111,20 @@ class ProcessHistory {
     if (!last_process_.Holds(pid, time_ns)) last_process_ = FindProcess(pid, time_ns);
     return last_process_.value;
   }
+  // The owner of what a thread does at `time_ns`.
+  Owner OwnerAt(uint32_t pid, uint32_t tid, uint64_t time_ns) const {
+    return {.process = At(pid, time_ns), .pid = pid, .tid = tid, .time_ns = time_ns};
+  }
   SpaceId SpaceAt(ProcessId process, uint64_t time_ns) const {
     if (!last_space_.Holds(process, time_ns)) last_space_ = FindSpace(process, time_ns);
     return last_space_.value;
   }
+  SpaceId SpaceAt(const Owner& owner) const { return SpaceAt(owner.process, owner.time_ns); }
   // The name (comm) of a thread; of its process when the thread has none; "" when none is known.
   std::string_view ThreadName(ProcessId process, uint32_t tid, uint64_t time_ns) const;
+  std::string_view ThreadName(const Owner& owner) const {
+    return ThreadName(owner.process, owner.tid, owner.time_ns);
+  }
   // The title of a thread by its last name, so that one thread has one title.
   std::string ThreadTitle(ProcessId process, uint32_t tid) const;
   // The text's id, none when no name is known.

@@ -16,7 +16,7 @@ constexpr uint64_t Magnitude(int64_t bytes) {
 
 AllocatorMemory::AllocatorMemory(const Analysis& analysis)
     : analysis_(analysis), from_ns_(analysis.shown.from_ns), to_ns_(analysis.shown.to_ns) {
-  for (const AllocatorEvent& event : analysis.AllocatorEvents()) {
+  for (const Owned<AllocatorEvent>& event : analysis.AllocatorEvents()) {
     if (number_ == AllocatorBlock::kNever - 1) break;
     Take(event);
     ++number_;
@@ -44,7 +44,7 @@ uint32_t AllocatorMemory::UseOf(const AllocatorEvent& event) {
   return found->second;
 }
 
-void AllocatorMemory::Take(const AllocatorEvent& event) {
+void AllocatorMemory::Take(const Owned<AllocatorEvent>& event) {
   const uint32_t number = UseOf(event);
   AllocatorUse& use = uses_[number];
   AllocatorLevel level = use.last;
@@ -91,7 +91,8 @@ void AllocatorMemory::Raise(AllocatorUse& use, const AllocatorLevel& level) cons
   }
 }
 
-void AllocatorMemory::HandOut(const AllocatorEvent& event, uint32_t use, AllocatorLevel& level) {
+void AllocatorMemory::HandOut(const Owned<AllocatorEvent>& event, uint32_t use,
+                              AllocatorLevel& level) {
   level.allocated_bytes = AddSaturated(level.allocated_bytes, Magnitude(event.size_bytes));
   addresses_[event.instance.value].push_back(event.address);
   const auto block = static_cast<uint32_t>(blocks_.size());

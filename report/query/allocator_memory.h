@@ -14,10 +14,10 @@ namespace xpu {
 struct AllocatorBlock {
   static constexpr uint32_t kNever = ~uint32_t{0};
 
-  const AllocatorEvent* event = nullptr;  // that handed it out
-  uint32_t use = 0;                       // in AllocatorMemory::uses
-  uint32_t begin = 0;                     // the number of that event
-  uint32_t end = kNever;                  // of the one that took it back
+  const Owned<AllocatorEvent>* event = nullptr;  // that handed it out
+  uint32_t use = 0;                              // in AllocatorMemory::uses
+  uint32_t begin = 0;                            // the number of that event
+  uint32_t end = kNever;                         // of the one that took it back
 };
 
 // What an allocator had after an event.
@@ -29,7 +29,7 @@ struct AllocatorLevel {
 
 // When an allocator asked CUDA for more although enough was unused, in pieces too small.
 struct Fragmentation {
-  const AllocatorEvent* event = nullptr;  // for which block; nullptr: it never did
+  const Owned<AllocatorEvent>* event = nullptr;  // for which block; nullptr: it never did
   uint64_t unused_bytes = 0;
   uint64_t reserved_bytes = 0;  // before it asked
   uint64_t added_bytes = 0;     // at all such times together
@@ -69,8 +69,8 @@ class AllocatorMemory {
   bool IsReserve(const MemoryOperation& operation) const;
 
  private:
-  void Take(const AllocatorEvent& event);
-  void HandOut(const AllocatorEvent& event, uint32_t use, AllocatorLevel& level);
+  void Take(const Owned<AllocatorEvent>& event);
+  void HandOut(const Owned<AllocatorEvent>& event, uint32_t use, AllocatorLevel& level);
   void TakeBack(const AllocatorEvent& event, uint32_t use, AllocatorLevel& level);
   void Raise(AllocatorUse& use, const AllocatorLevel& level) const;
   void SumUp();

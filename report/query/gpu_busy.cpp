@@ -54,14 +54,14 @@ std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis) {
     const GpuWork& work = analysis.correlation.work[i];
     if (!work.timed || work.kind == WorkKind::kSynchronization) continue;
     if (work.end_ns <= work.start_ns) continue;
-    GpuBusy& gpu = gpus[analysis.gpus.Of(work.instance, work.device_id).number];
+    GpuBusy& gpu = gpus[work.gpu];
     gpu.spans.push_back({work.start_ns, work.end_ns, i, i});
     gpu.sum_ns = AddSaturated(gpu.sum_ns, work.end_ns - work.start_ns);
   }
   for (const auto& [number, around] : analysis.shown.around) gpus.try_emplace(number);
   for (const uint32_t i : analysis.FilteredWork().places()) {
     const GpuWork& work = analysis.correlation.work[i];
-    const auto gpu = gpus.find(analysis.gpus.Of(work.instance, work.device_id).number);
+    const auto gpu = gpus.find(work.gpu);
     if (gpu != gpus.end()) gpu->second.others.push_back({work.start_ns, work.end_ns, i, i});
   }
   const std::vector<Pause> between = BetweenRecordings(analysis.model);

@@ -73,8 +73,7 @@ IdleSamples::IdleSamples(Analysis& analysis, CallPaths& paths)
       samples_left_(kFewSamples + kGpusOfSample * all_.size() +
                     kSamplesOfWork * analysis.correlation.work.size()) {
   for (const uint32_t place : analysis.SamplesOfSources().places()) {
-    const Owner owner = OwnerOf(analysis, all_[place]);
-    threads_[{owner.process, owner.tid}].push_back(place);
+    threads_[all_[place].owner().thread()].push_back(place);
   }
 }
 
@@ -97,7 +96,7 @@ IdleSamples::Stretch IdleSamples::AroundOf(const Places& thread, size_t at) cons
 void IdleSamples::OfThread(const Owner& owner, Stretch stretch, std::vector<Share>& shares,
                            std::vector<Stretch>& rest) {
   Count(1);
-  const auto found = threads_.find({owner.process, owner.tid});
+  const auto found = threads_.find(owner.thread());
   if (found == threads_.end() || IsExhausted()) return rest.push_back(stretch);
   const Places& thread = found->second;
   const auto later = std::lower_bound(
@@ -195,18 +194,11 @@ uint64_t IdleSamples::OfOthers(const Owner& owner, Stretch stretch, std::vector<
 }
 
 Owner OwnerOf(const Analysis& analysis, const IdleGap& gap) {
-  const Correlation& correlation = analysis.correlation;
-  if (gap.launch != GpuWork::kNoLaunch) {
-    return OwnerOf(analysis, correlation.launches[gap.launch]);
-  }
-  if (gap.other != kNoWork) {
-    const GpuWork other = correlation.work[gap.other];
-    Owner owner = OwnerOf(analysis, other);
-    owner.process = analysis.processes.At(owner.pid, other.start_ns);
-    owner.time_ns = other.start_ns;
-    return owner;
-  }
-  return gap.after == kNoWork ? Owner{} : OwnerOf(analysis, correlation.work[gap.after]);
+  const GpuWorkList& work = analysis.correlation.work;
+  if (gap.after != kNoWork) return work[gap.after].owner();
+  if (gap.other == kNoWork) return {};
+  const GpuWork other = work[gap.other];
+  return analysis.processes.OwnerAt(other.pid, other.tid, other.start_ns);
 }
 
 std::vector<IdleGap> FindAllGaps(const Analysis& analysis) {
@@ -225,9 +217,7 @@ IdleParts::IdleParts(Analysis& analysis, CallPaths& paths)
     const GpuWork& work = all[place];
     if (!IsTimedWait(analysis, work)) continue;
     std::optional<uint32_t> tid;
-    if (work.launch != GpuWork::kNoLaunch) {
-      tid = analysis.correlation.launches.Get<&Launch::tid>(work.launch);
-    }
+    if (work.launch != GpuWork::kNoLaunch) tid = work.tid;
     waits_[tid].push_back({work.start_ns, work.end_ns, place, work.launch});
   }
   for (auto& [tid, waits] : waits_) {
@@ -368,14 +358,11 @@ Owner IdlePaths::OwnerOf(const IdlePart& part) const {
   switch (part.cause) {
     case IdlePart::Cause::kSample:
     case IdlePart::Cause::kMeanwhile:
-      return xpu::OwnerOf(analysis_, analysis_.model.events.cpu_samples[part.sample]);
+      return analysis_.model.events.cpu_samples[part.sample].owner();
     case IdlePart::Cause::kWait:
-      if (part.launch == GpuWork::kNoLaunch) {
-        return xpu::OwnerOf(analysis_, correlation.work[part.wait]);
-      }
-      return xpu::OwnerOf(analysis_, correlation.launches[part.launch]);
+      return correlation.work[part.wait].owner();
     case IdlePart::Cause::kLaunch:
-      return xpu::OwnerOf(analysis_, correlation.launches[part.launch]);
+      return correlation.launches[part.launch].owner();
     case IdlePart::Cause::kQueued:
     case IdlePart::Cause::kUndivided:
     case IdlePart::Cause::kUnknown:

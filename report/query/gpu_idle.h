@@ -55,7 +55,6 @@ class IdleSamples {
   bool IsExhausted() const { return samples_left_ == 0; }
 
  private:
-  using ThreadKey = std::pair<ProcessId, uint32_t>;
   using Places = std::vector<uint32_t>;  // in all_, ascending
 
   uint64_t TimeOf(uint32_t sample) const { return all_.Get<&CpuSample::time_ns>(sample); }

@@ -221,8 +221,7 @@ class WorkNames {
         number = number_of(names.Title(work));
       }
       if (analysis.shown.work.Has(i)) is_selected_[number] = true;
-      const uint32_t gpu = analysis.gpus.Of(work.instance, work.device_id).number;
-      gpus_[gpu].Add({work.start_ns, work.end_ns, number});
+      gpus_[work.gpu].Add({work.start_ns, work.end_ns, number});
     }
     for (auto& [gpu, running] : gpus_) running.Sort();
   }

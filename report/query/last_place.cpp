@@ -14,10 +14,10 @@ std::string LastPlaceOf(const Analysis& analysis, CallPaths& paths, ReadablePath
     last = seen;
     path = path_of();
   };
-  for (const CpuSample& sample : analysis.model.events.cpu_samples) {
+  for (const Owned<CpuSample>& sample : analysis.model.events.cpu_samples) {
     see(sample, sample.time_ns, [&] { return paths.OfSample(sample); });
   }
-  for (const OffCpuWait& wait : analysis.model.events.off_cpu_waits) {
+  for (const Owned<OffCpuWait>& wait : analysis.model.events.off_cpu_waits) {
     see(wait, wait.end_ns, [&] { return paths.OfWait(wait); });
   }
   for (const Launch& launch : analysis.correlation.launches) {

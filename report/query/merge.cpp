@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -20,6 +19,7 @@
 #include "report/query/gpu_memory.h"
 #include "report/query/kernel_parts.h"
 #include "report/query/off_cpu_names.h"
+#include "report/query/off_cpu_sums.h"
 #include "report/query/off_cpu_times.h"
 #include "report/query/running_time.h"
 #include "report/trace/user_probes.h"
@@ -34,8 +34,6 @@ class PathGroups {
   // Both must outlive this; the paths are those of `tree`.
   PathGroups(Analysis& analysis, CallTree& tree, GroupBy by, bool nvtx_frames);
 
-  // Nothing is put before any path.
-  bool IsNone() const { return by_ == GroupBy::kNothing && !nvtx_frames_; }
   // `path` below the frames of its group; `path` itself when nothing is to be put before it.
   PathId OfCpu(const Owner& owner, PathId path);
   PathId OfCall(const Launch& launch, PathId path);
@@ -101,12 +99,12 @@ FrameId PathGroups::ThreadOrProcess(const Owner& owner) {
 }
 
 FrameId PathGroups::StreamOrDevice(const GpuWork& work) {
-  const uint32_t gpu = analysis_.gpus.Of(work.instance, work.device_id).number;
   const uint32_t stream = by_ == GroupBy::kStream ? work.stream_id : 0;
-  FrameId& frame = frames_[uint64_t{gpu} << 32 | stream];
+  FrameId& frame = frames_[uint64_t{work.gpu} << 32 | stream];
   if (!frame) {
-    frame = analysis_.frames.Intern(by_ == GroupBy::kStream ? Format("GPU{}/stream{}", gpu, stream)
-                                                            : Format("GPU{}", gpu));
+    frame =
+        analysis_.frames.Intern(by_ == GroupBy::kStream ? Format("GPU{}/stream{}", work.gpu, stream)
+                                                        : Format("GPU{}", work.gpu));
   }
   return frame;
 }
@@ -139,7 +137,7 @@ PathId PathGroups::OfCpu(const Owner& owner, PathId path) {
 PathId PathGroups::OfCall(const Launch& launch, PathId path) {
   if (nvtx_frames_) path = InRanges(analysis_.nvtx.At(launch), path);
   if (by_ == GroupBy::kNothing) return path;
-  return InGroup(IsOfCpu(by_) ? ThreadOrProcess(OwnerOf(analysis_, launch)) : cpu_, path);
+  return InGroup(IsOfCpu(by_) ? ThreadOrProcess(launch.owner()) : cpu_, path);
 }
 
 PathId PathGroups::OfWork(const GpuWork& work, PathId path) {
@@ -147,8 +145,7 @@ PathId PathGroups::OfWork(const GpuWork& work, PathId path) {
     path = InRanges(analysis_.nvtx.At(analysis_.correlation.launches[work.launch]), path);
   }
   if (by_ == GroupBy::kNothing) return path;
-  return InGroup(IsOfCpu(by_) ? ThreadOrProcess(OwnerOf(analysis_, work)) : StreamOrDevice(work),
-                 path);
+  return InGroup(IsOfCpu(by_) ? ThreadOrProcess(work.owner()) : StreamOrDevice(work), path);
 }
 
 PathId PathGroups::OfGpu(uint32_t gpu, const Owner& owner, PathId path) {
@@ -196,9 +193,8 @@ class Merge {
 
 void Merge::AddSamples(bool count_only) {
   const SampleWeights weights(analysis_.model, analysis_.shown);
-  for (const CpuSample& sample : analysis_.CpuSamples()) {
-    PathId path = paths_.OfSample(sample);
-    if (!groups_.IsNone()) path = groups_.OfCpu(OwnerOf(analysis_, sample), path);
+  for (const Owned<CpuSample>& sample : analysis_.CpuSamples()) {
+    const PathId path = groups_.OfCpu(sample.owner(), paths_.OfSample(sample));
     AddAt(sample.pid, sample.time_ns, path, count_only ? 1 : weights.Of(sample));
   }
 }
@@ -206,7 +202,7 @@ void Merge::AddSamples(bool count_only) {
 void Merge::AddProbeHits() {
   const UserProbes probes(analysis_.model);
   std::unordered_map<const Probe*, FrameId> leaves;
-  for (const ProbeHit& hit : analysis_.ProbeHits()) {
+  for (const Owned<ProbeHit>& hit : analysis_.ProbeHits()) {
     const Probe* probe = probes.Of(hit);
     if (probe == nullptr) continue;
     const auto [leaf, is_new] = leaves.try_emplace(probe);
@@ -215,7 +211,7 @@ void Merge::AddProbeHits() {
           analysis_.frames.Intern("[probe] " + probes.NameOf(*probe), FrameOrigin::kOther);
     }
     const PathId path = tree_.Child(paths_.OfHit(hit), leaf->second);
-    AddAt(hit.pid, hit.time_ns, groups_.OfCpu(OwnerOf(analysis_, hit), path), 1);
+    AddAt(hit.pid, hit.time_ns, groups_.OfCpu(hit.owner(), path), 1);
   }
 }
 
@@ -231,10 +227,10 @@ void Merge::AddRunning(const SynchronizationCalls& gpu_calls) {
       tree_.Add(groups_.OfCpu(thread.owner, path), thread.total_ns);
     }
     for (const RunningTime::Part& part : thread.parts) {
-      const CpuSample& sample = analysis_.model.events.cpu_samples[part.sample];
-      const Owner owner = OwnerOf(analysis_, sample);
+      const Owned<CpuSample>& sample = analysis_.model.events.cpu_samples[part.sample];
+      const Owner owner = sample.owner();
       PathId path = paths_.OfSample(sample);
-      if (gpu_calls.IsInOne(owner)) path = tree_.Child(path, gpu_wait);
+      if (gpu_calls.IsInOne(owner, owner.time_ns)) path = tree_.Child(path, gpu_wait);
       tree_.Add(groups_.OfCpu(owner, path), part.ns);
     }
   }
@@ -246,26 +242,26 @@ void Merge::AddOffCpu(const SynchronizationCalls& gpu_calls) {
   };
   const FrameId runnable = leaf("runnable");
   const FrameId gpu_wait = analysis_.frames.Intern(kGpuWaitFrame, FrameOrigin::kOther);
-  for (const OffCpuWait& wait : analysis_.OffCpuWaits()) {
+  for (const Owned<OffCpuWait>& wait : analysis_.OffCpuWaits()) {
     const OffCpuTimes times = TimesOf(analysis_, wait);
     const PathId caller = paths_.OfWait(wait);
     const auto add = [&](FrameId frame, uint64_t duration_ns) {
       const PathId path = tree_.Child(caller, frame);
-      tree_.Add(groups_.OfCpu(OwnerOf(analysis_, wait), path), duration_ns);
+      tree_.Add(groups_.OfCpu(wait.owner(), path), duration_ns);
     };
     if (!IsWait(wait.state)) {
       add(leaf(WaitName(wait)), times.blocked_ns + times.runnable_ns);
       continue;
     }
-    const bool is_for_gpu = gpu_calls.IsInOne(OwnerOf(analysis_, wait), wait.start_ns);
+    const bool is_for_gpu = gpu_calls.IsInOne(wait.owner(), wait.start_ns);
     add(is_for_gpu ? gpu_wait : leaf(WaitName(wait)), times.blocked_ns);
     if (times.runnable_ns > 0) add(runnable, times.runnable_ns);
   }
-  for (const OffCpuSum& sum : analysis_.OffCpuSums()) {
+  for (const Owned<OffCpuSum>& sum : analysis_.OffCpuSums()) {
     if (sum.state == OffCpuState::kRunning) continue;
     const std::string text = Format("{}, short", StateName(sum.state));
     const PathId path = tree_.Child(paths_.OfSum(sum), leaf(text));
-    tree_.Add(groups_.OfCpu(OwnerOf(analysis_, sum), path), sum.duration);
+    tree_.Add(groups_.OfCpu(sum.owner(), path), sum.duration);
   }
 }
 
@@ -283,8 +279,7 @@ void Merge::AddWork() {
       continue;
     }
     if (sliced_ == nullptr || work.launch == GpuWork::kNoLaunch) continue;
-    const Launch& launch = analysis_.correlation.launches[work.launch];
-    sliced_->Add(launch.pid, launch.start_ns, path, work.duration_ns, 1);
+    sliced_->Add(work.pid, work.called_ns, path, work.duration_ns, 1);
   }
   parts.Finish();
 }
@@ -342,7 +337,7 @@ void Merge::AddMemory(MemoryView view) {
     if (!memory.IsIn(view, block)) continue;
     const uint32_t gpu = memory.uses()[block.use].gpu;
     const PathId path = tree_.Child(paths_.OfBlock(*block.event), leaf(gpu, "PyTorch"));
-    tree_.Add(groups_.OfGpu(gpu, OwnerOf(analysis_, *block.event), path),
+    tree_.Add(groups_.OfGpu(gpu, block.event->owner(), path),
               static_cast<uint64_t>(block.event->size_bytes));
   }
   std::unordered_map<uint32_t, const AllocatorUse*> most;  // by GPU
@@ -350,10 +345,7 @@ void Merge::AddMemory(MemoryView view) {
     const AllocatorUse*& one = most[use.gpu];
     if (one == nullptr || use.peak_bytes > one->peak_bytes) one = &use;
     if (view != MemoryView::kPeak || use.earlier_bytes == 0) continue;
-    const Owner owner{.process = analysis_.processes.At(use.pid, use.peak_ns),
-                      .pid = use.pid,
-                      .tid = use.pid,
-                      .time_ns = use.peak_ns};
+    const Owner owner = analysis_.processes.OwnerAt(use.pid, use.pid, use.peak_ns);
     const FrameId earlier = analysis_.frames.Intern("[before the recording]", FrameOrigin::kOther);
     const PathId path =
         tree_.Child(tree_.Child(paths_.OfThread(owner), earlier), leaf(use.gpu, "PyTorch"));
@@ -365,17 +357,14 @@ void Merge::AddMemory(MemoryView view) {
     const uint64_t peak_ns = one == most.end() ? 0 : one->second->peak_ns;
     if (!IsOfGpu(operation.memory_kind) || memory.IsReserve(operation)) continue;
     if (!IsIn(view, allocation, analysis_.shown, peak_ns)) continue;
-    const uint32_t pid = PidOf(analysis_, operation.instance);
-    Owner owner{.process = analysis_.processes.At(pid, allocation.start_ns),
-                .pid = pid,
-                .tid = pid,
-                .time_ns = allocation.start_ns};
+    const uint32_t pid = analysis_.correlation.PidOf(operation.instance);
+    Owner owner = analysis_.processes.OwnerAt(pid, pid, allocation.start_ns);
     PathId path;
     if (allocation.launch == GpuWork::kNoLaunch) {
       path = tree_.Child(paths_.OfThread(owner), analysis_.frames.Intern("[unknown call]"));
     } else {
       const Launch& launch = analysis_.correlation.launches[allocation.launch];
-      owner = OwnerOf(analysis_, launch);
+      owner = launch.owner();
       path = paths_.OfLaunch(launch);
     }
     path = tree_.Child(path, leaf(allocation.gpu, MemoryKindText(operation.memory_kind)));

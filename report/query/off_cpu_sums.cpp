@@ -30,8 +30,7 @@ void SortByTotalTime(Rows& rows) {
 }
 
 std::string_view ThreadNameOf(const Analysis& analysis, const Owner& owner) {
-  const std::string_view name =
-      analysis.processes.ThreadName(owner.process, owner.tid, owner.time_ns);
+  const std::string_view name = analysis.processes.ThreadName(owner);
   return name.empty() ? "[unknown]" : name;
 }
 
@@ -93,13 +92,13 @@ std::vector<OffCpuReason> OffCpuReasons(Analysis& analysis, CallPaths& paths) {
   };
   const WaitReasons reasons(analysis);
   std::map<std::pair<std::string, PathId>, Times> waits;
-  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+  for (const Owned<OffCpuWait>& wait : analysis.OffCpuWaits()) {
     Times& times = waits[{reasons.Of(wait), readable.Of(paths.OfWait(wait))}];
     times.durations.push_back(Duration(analysis, wait));
     times.runnable_ns = AddSaturated(times.runnable_ns, TimesOf(analysis, wait).runnable_ns);
   }
   std::map<std::pair<std::string, PathId>, OffCpuReason> sums;
-  for (const OffCpuSum& sum : analysis.OffCpuSums()) {
+  for (const Owned<OffCpuSum>& sum : analysis.OffCpuSums()) {
     if (sum.state == OffCpuState::kRunning) continue;
     const std::string name = Format("{}, short", StateName(sum.state));
     const PathId path = readable.Of(paths.OfSum(sum));
@@ -133,13 +132,13 @@ std::vector<WakeUps> FindWakeUps(Analysis& analysis, CallPaths& paths) {
   ReadablePaths readable(analysis, paths.tree());
   const WaitReasons reasons(analysis);
   std::map<std::tuple<std::string, std::string, std::string, PathId>, std::vector<uint64_t>> all;
-  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+  for (const Owned<OffCpuWait>& wait : analysis.OffCpuWaits()) {
     if (wait.waker == OffCpuWaker::kUnknown || !IsWait(wait.state)) continue;
     const bool is_thread = wait.waker == OffCpuWaker::kThread;
     const std::string_view name = analysis.model.Text(wait.waker_name);
     const PathId path = is_thread ? readable.Of(paths.OfWaker(wait)) : PathId{};
     all[{is_thread ? std::string(name) : WakerName(analysis, wait),
-         std::string(ThreadNameOf(analysis, OwnerOf(analysis, wait))), reasons.Of(wait), path}]
+         std::string(ThreadNameOf(analysis, wait.owner())), reasons.Of(wait), path}]
         .push_back(TimesOf(analysis, wait).blocked_ns);
   }
   std::vector<WakeUps> rows;
@@ -158,11 +157,10 @@ std::vector<WakeUps> FindWakeUps(Analysis& analysis, CallPaths& paths) {
 std::vector<LockWaits> FindLockWaits(Analysis& analysis, CallPaths& paths) {
   ReadablePaths readable(analysis, paths.tree());
   std::map<std::tuple<ProcessId, uint32_t, uint64_t>, Lock> locks;
-  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+  for (const Owned<OffCpuWait>& wait : analysis.OffCpuWaits()) {
     if (wait.system_call != SYS_futex || !IsWait(wait.state)) continue;
-    const Owner owner = OwnerOf(analysis, wait);
     const uint64_t duration_ns = Duration(analysis, wait);
-    Lock& lock = locks[{owner.process, owner.pid, wait.argument}];
+    Lock& lock = locks[{wait.process, wait.pid, wait.argument}];
     lock.durations.push_back(duration_ns);
     lock.threads.insert(wait.tid);
     lock.open += wait.is_open ? 1 : 0;
@@ -193,24 +191,22 @@ uint64_t ThreadStates::total_ns() const {
 }
 
 std::vector<ThreadStates> FindThreadStates(const Analysis& analysis) {
-  std::map<std::pair<ProcessId, uint32_t>, ThreadStates> threads;
+  std::map<ThreadKey, ThreadStates> threads;
   const auto of = [&](const Owner& owner) -> ThreadStates& {
-    ThreadStates& thread = threads[{owner.process, owner.tid}];
-    thread.process = owner.process;
-    thread.pid = owner.pid;
-    thread.tid = owner.tid;
+    ThreadStates& thread = threads[owner.thread()];
+    thread.owner = owner;
     return thread;
   };
   const auto add = [](uint64_t& to, uint64_t ns) { to = AddSaturated(to, ns); };
-  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+  for (const Owned<OffCpuWait>& wait : analysis.OffCpuWaits()) {
     const OffCpuTimes times = TimesOf(analysis, wait);
-    ThreadStates& thread = of(OwnerOf(analysis, wait));
+    ThreadStates& thread = of(wait.owner());
     add(IsWait(wait.state) ? thread.waiting_ns : thread.runnable_ns, times.blocked_ns);
     add(thread.runnable_ns, times.runnable_ns);
   }
-  for (const OffCpuSum& sum : analysis.OffCpuSums()) {
+  for (const Owned<OffCpuSum>& sum : analysis.OffCpuSums()) {
     if (sum.state == OffCpuState::kRunning) continue;
-    ThreadStates& thread = of(OwnerOf(analysis, sum));
+    ThreadStates& thread = of(sum.owner());
     const uint64_t ready_ns = std::min(sum.ready_duration, sum.duration);
     add(IsWait(sum.state) ? thread.waiting_ns : thread.runnable_ns, sum.duration - ready_ns);
     add(thread.runnable_ns, ready_ns);
@@ -236,8 +232,8 @@ std::vector<ThreadStates> FindThreadStates(const Analysis& analysis) {
 
 std::vector<Deadlock> FindDeadlocks(const Analysis& analysis) {
   using Thread = std::pair<uint32_t, uint32_t>;  // process, thread
-  std::map<Thread, const OffCpuWait*> waiting;
-  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+  std::map<Thread, const Owned<OffCpuWait>*> waiting;
+  for (const Owned<OffCpuWait>& wait : analysis.OffCpuWaits()) {
     if (wait.is_open && wait.lock_holder != 0) waiting[{wait.pid, wait.tid}] = &wait;
   }
   std::vector<Deadlock> found;

@@ -52,9 +52,7 @@ std::vector<LockWaits> FindLockWaits(Analysis& analysis, CallPaths& paths);
 
 // How a thread spent its time.
 struct ThreadStates {
-  ProcessId process;
-  uint32_t pid = 0;
-  uint32_t tid = 0;
+  Owner owner;
   uint64_t running_ns = 0;
   uint64_t waiting_ns = 0;
   uint64_t runnable_ns = 0;
@@ -66,7 +64,7 @@ std::vector<ThreadStates> FindThreadStates(const Analysis& analysis);
 
 // Threads of which each waits for a lock that the next one holds, and the last for one of the
 // first.
-using Deadlock = std::vector<const OffCpuWait*>;
+using Deadlock = std::vector<const Owned<OffCpuWait>*>;
 std::vector<Deadlock> FindDeadlocks(const Analysis& analysis);
 
 }  // namespace xpu

@@ -20,41 +20,39 @@ SynchronizationCalls::SynchronizationCalls(const Analysis& analysis) {
     const auto [known, is_new] = waits.try_emplace(&name);
     if (is_new) known->second = name.find("Synchronize") != std::string::npos;
     if (!known->second) continue;
-    const Owner owner = OwnerOf(analysis, launch);
-    threads_[{owner.process, owner.tid}].push_back({launch.start_ns, launch.end_ns});
+    threads_[launch.owner().thread()].push_back({launch.start_ns, launch.end_ns});
   }
   for (auto& [thread, calls] : threads_) SortByStart(calls);
 }
 
 bool SynchronizationCalls::IsInOne(const Owner& owner, uint64_t time_ns) const {
-  const auto thread = threads_.find({owner.process, owner.tid});
+  const auto thread = threads_.find(owner.thread());
   return thread != threads_.end() && FindAt(thread->second, time_ns) != nullptr;
 }
 
-std::string WaitReasons::Of(const OffCpuWait& wait) const {
+std::string WaitReasons::Of(const Owned<OffCpuWait>& wait) const {
   std::string name = WaitName(wait);
-  const bool is_for_gpu =
-      IsWait(wait.state) && gpu_calls_.IsInOne(OwnerOf(analysis_, wait), wait.start_ns);
+  const bool is_for_gpu = IsWait(wait.state) && gpu_calls_.IsInOne(wait.owner(), wait.start_ns);
   return is_for_gpu ? Format("GPU ({})", name) : name;
 }
 
 std::vector<RunningTime> FindRunningTimes(const Analysis& analysis) {
-  std::map<std::pair<ProcessId, uint32_t>, RunningTime> threads;
+  std::map<ThreadKey, RunningTime> threads;
   const auto of = [&](const Owner& owner) -> RunningTime& {
-    RunningTime& thread = threads[{owner.process, owner.tid}];
+    RunningTime& thread = threads[owner.thread()];
     thread.owner = owner;
     return thread;
   };
-  for (const OffCpuSum& sum : analysis.OffCpuSums()) {
+  for (const Owned<OffCpuSum>& sum : analysis.OffCpuSums()) {
     if (sum.state != OffCpuState::kRunning) continue;
-    RunningTime& thread = of(OwnerOf(analysis, sum));
+    RunningTime& thread = of(sum.owner());
     thread.total_ns = AddSaturated(thread.total_ns, sum.duration);
   }
   const SampleWeights weights(analysis.model, analysis.shown);
   for (const uint32_t place : analysis.CpuSamples().places()) {
-    const CpuSample& sample = analysis.model.events.cpu_samples[place];
+    const Owned<CpuSample>& sample = analysis.model.events.cpu_samples[place];
     if (!weights.IsOfTime(sample)) continue;
-    of(OwnerOf(analysis, sample)).parts.push_back({place, weights.Of(sample)});
+    of(sample.owner()).parts.push_back({place, weights.Of(sample)});
   }
   std::vector<RunningTime> found;
   for (auto& [key, thread] : threads) {

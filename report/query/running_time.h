@@ -21,12 +21,9 @@ class SynchronizationCalls {
  public:
   explicit SynchronizationCalls(const Analysis& analysis);
 
-  bool IsInOne(const Owner& owner) const { return IsInOne(owner, owner.time_ns); }
   bool IsInOne(const Owner& owner, uint64_t time_ns) const;
 
  private:
-  using ThreadKey = std::pair<ProcessId, uint32_t>;
-
   std::map<ThreadKey, std::vector<Interval>> threads_;  // by time; they do not overlap
 };
 
@@ -37,7 +34,7 @@ class WaitReasons {
   explicit WaitReasons(const Analysis& analysis) : analysis_(analysis), gpu_calls_(analysis) {}
 
   // In a synchronization call "GPU (futex)", otherwise WaitName.
-  std::string Of(const OffCpuWait& wait) const;
+  std::string Of(const Owned<OffCpuWait>& wait) const;
 
  private:
   const Analysis& analysis_;

@@ -63,7 +63,7 @@ std::string DimensionsText(const Dimensions& dimensions) {
 // By its process and, where no record names one, by its pid.
 using ProcessKey = std::pair<ProcessId, uint32_t>;
 
-ProcessKey KeyOf(const ThreadTime& row) { return {row.process, row.process ? 0 : row.pid}; }
+ProcessKey KeyOf(const Owner& owner) { return {owner.process, owner.process ? 0 : owner.pid}; }
 
 // Samples that count something other than time cannot be added to a time.
 uint64_t BusyOf(const ThreadTime& row, bool is_time) {
@@ -75,24 +75,18 @@ class Threads {
   explicit Threads(const Analysis& analysis) : analysis_(analysis) {}
 
   ThreadTime& Of(const Owner& owner) {
-    Seen& seen = recent_[{{owner.process, owner.process ? 0 : owner.pid}, owner.tid}];
-    if (seen.row.samples + seen.row.gpu_work == 0) {
-      seen.row.process = owner.process;
-      seen.row.pid = owner.pid;
-      seen.row.tid = owner.tid;
-    }
-    seen.last_ns = owner.time_ns;
-    return seen.row;
+    ThreadTime& row = recent_[{KeyOf(owner), owner.tid}];
+    row.owner = owner;
+    return row;
   }
 
   std::vector<ThreadTime> Take() {
     std::vector<ThreadTime> rows;
-    for (auto& [key, seen] : rows_) {
-      ThreadTime& row = seen.row;
+    for (auto& [key, row] : rows_) {
       // The last name that it had: threads begin with that of what starts them.
-      row.thread_name = analysis_.processes.ThreadName(row.process, row.tid, seen.last_ns);
-      row.process_name =
-          row.process ? std::string(analysis_.processes.Name(row.process)) : row.thread_name;
+      row.thread_name = analysis_.processes.ThreadName(row.owner);
+      const ProcessId process = row.owner.process;
+      row.process_name = process ? std::string(analysis_.processes.Name(process)) : row.thread_name;
       row.cpu = MultiplySaturated(row.cpu, analysis_.shown.scale);
       row.samples = MultiplySaturated(row.samples, analysis_.shown.scale);
       row.gpu_ns = MultiplySaturated(row.gpu_ns, analysis_.shown.scale);
@@ -103,14 +97,9 @@ class Threads {
   }
 
  private:
-  struct Seen {
-    ThreadTime row;
-    uint64_t last_ns = 0;
-  };
-
   const Analysis& analysis_;
-  std::map<std::pair<ProcessKey, uint32_t>, Seen> rows_;
-  Recent<std::map<std::pair<ProcessKey, uint32_t>, Seen>> recent_{rows_};
+  std::map<std::pair<ProcessKey, uint32_t>, ThreadTime> rows_;
+  Recent<std::map<std::pair<ProcessKey, uint32_t>, ThreadTime>> recent_{rows_};
 };
 
 }  // namespace
@@ -349,14 +338,14 @@ std::vector<FunctionTime> FunctionTimes(const CallTree& tree, const FrameTable& 
 std::vector<ThreadTime> ThreadTimes(const Analysis& analysis) {
   Threads threads(analysis);
   const SampleWeights weights(analysis.model, analysis.shown);
-  for (const CpuSample& sample : analysis.CpuSamples()) {
-    ThreadTime& row = threads.Of(OwnerOf(analysis, sample));
+  for (const Owned<CpuSample>& sample : analysis.CpuSamples()) {
+    ThreadTime& row = threads.Of(sample.owner());
     row.cpu = AddSaturated(row.cpu, weights.Of(sample));
     ++row.samples;
   }
   for (const GpuWork& work : analysis.Work()) {
     if (work.kind == WorkKind::kSynchronization || !work.timed) continue;
-    ThreadTime& row = threads.Of(OwnerOf(analysis, work));
+    ThreadTime& row = threads.Of(work.owner());
     row.gpu_ns = AddSaturated(row.gpu_ns, work.duration_ns);
     ++row.gpu_work;
   }
@@ -364,12 +353,12 @@ std::vector<ThreadTime> ThreadTimes(const Analysis& analysis) {
   const bool is_time = SamplesCountTime(analysis.model, analysis.shown);
   std::map<ProcessKey, uint64_t> of_process;
   for (const ThreadTime& row : rows) {
-    uint64_t& sum = of_process[KeyOf(row)];
+    uint64_t& sum = of_process[KeyOf(row.owner)];
     sum = AddSaturated(sum, BusyOf(row, is_time));
   }
   std::sort(rows.begin(), rows.end(), [&](const ThreadTime& a, const ThreadTime& b) {
-    return std::tuple(of_process[KeyOf(b)], KeyOf(a), BusyOf(b, is_time), a.tid) <
-           std::tuple(of_process[KeyOf(a)], KeyOf(b), BusyOf(a, is_time), b.tid);
+    return std::tuple(of_process[KeyOf(b.owner)], KeyOf(a.owner), BusyOf(b, is_time), a.owner.tid) <
+           std::tuple(of_process[KeyOf(a.owner)], KeyOf(b.owner), BusyOf(a, is_time), b.owner.tid);
   });
   return rows;
 }
@@ -377,11 +366,9 @@ std::vector<ThreadTime> ThreadTimes(const Analysis& analysis) {
 std::vector<ThreadTime> ProcessTimes(const std::vector<ThreadTime>& threads) {
   std::vector<ThreadTime> processes;
   for (const ThreadTime& thread : threads) {
-    if (processes.empty() || KeyOf(processes.back()) != KeyOf(thread)) {
-      processes.push_back({.process = thread.process,
-                           .pid = thread.pid,
-                           .process_name = thread.process_name,
-                           .thread_name = {}});
+    if (processes.empty() || KeyOf(processes.back().owner) != KeyOf(thread.owner)) {
+      processes.push_back(
+          {.owner = thread.owner, .process_name = thread.process_name, .thread_name = {}});
     }
     ThreadTime& process = processes.back();
     process.cpu = AddSaturated(process.cpu, thread.cpu);

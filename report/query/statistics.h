@@ -96,9 +96,7 @@ std::vector<FunctionTime> FunctionTimes(const CallTree& tree, const FrameTable& 
 
 // CPU and GPU time by process and thread.
 struct ThreadTime {
-  ProcessId process;  // none: no record names it
-  uint32_t pid = 0;   // 0: not known
-  uint32_t tid = 0;
+  Owner owner;       // when it was last seen
   uint64_t cpu = 0;  // of its samples: ns, or what they count
   uint64_t samples = 0;
   uint64_t gpu_ns = 0;  // of the work that it launched

@@ -236,12 +236,12 @@ std::string UnfinishedText(Analysis& analysis) {
   const UnfinishedProcess& first = found.front();
   std::string text = UnfinishedSentences(analysis, first).Text();
   if (analysis.correlation.processes.size() > 1) {
-    text = Format("Process {}: {}", PidOf(analysis, first.instance), text);
+    text = Format("Process {}: {}", analysis.correlation.PidOf(first.instance), text);
   }
   if (found.size() == 1) return text;
   std::string others;
   for (size_t i = 1; i < std::min(found.size(), 1 + kMostOthers); ++i) {
-    AppendFormat(others, "{}{}", i == 1 ? "" : ",", PidOf(analysis, found[i].instance));
+    AppendFormat(others, "{}{}", i == 1 ? "" : ",", analysis.correlation.PidOf(found[i].instance));
   }
   AppendFormat(text, " {} failed or did not finish work, too: --pid {}{}.",
                Counted(found.size() - 1, "other process", "other processes"), others,
@@ -259,7 +259,7 @@ std::string EarlierWorkText(Analysis& analysis) {
           return process.instance == loss.instance && process.state == InjectState::kActive;
         });
     if (has_begun) continue;
-    const uint32_t pid = PidOf(analysis, loss.instance);
+    const uint32_t pid = analysis.correlation.PidOf(loss.instance);
     CallPaths paths(analysis, {});
     ReadablePaths readable(analysis, paths.tree());
     return Format(

@@ -127,7 +127,7 @@ void Finder::FindStreams() {
     if (work.kind == WorkKind::kSynchronization || work.launch == GpuWork::kNoLaunch) continue;
     Stream& stream = streams_[KeyOf(work)];
     if (work.timed) {
-      stream.last_timed_ns = std::max(stream.last_timed_ns, StartNs(work.launch));
+      stream.last_timed_ns = std::max(stream.last_timed_ns, work.called_ns);
       stream.ended_ns = std::max(stream.ended_ns, work.end_ns);
     } else {
       stream.untimed.push_back(i);
@@ -259,8 +259,7 @@ void Finder::FindEnds() {
       process.open_call = call->second;
     }
     for (const UnfinishedStream& stream : process.streams) {
-      const GpuWork work = work_[stream.work.front()];
-      const auto xid = xids.find(analysis_.gpus.Of(instance, work.device_id).number);
+      const auto xid = xids.find(work_.Get<&GpuWork::gpu>(stream.work.front()));
       if (xid != xids.end()) process.xid = xid->second;
     }
     for (const auto& [key, stream] : streams_) {
@@ -268,7 +267,8 @@ void Finder::FindEnds() {
         process.ended_ns = std::max(process.ended_ns, stream.ended_ns);
       }
     }
-    const ProcessId id = analysis_.processes.At(PidOf(analysis_, instance), recorded_until_ns);
+    const ProcessId id =
+        analysis_.processes.At(analysis_.correlation.PidOf(instance), recorded_until_ns);
     const uint64_t ended_ns = id ? analysis_.processes[id].end_ns : 0;
     process.has_ended = ended_ns != 0;
     process.knows_ends = process.has_faulted() || process.xid != 0

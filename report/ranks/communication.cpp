@@ -30,10 +30,7 @@ std::map<uint32_t, RankKernels> KernelsOf(const Analysis& analysis) {
     const StringId name = analysis.model.events.kernels.Get<&Kernel::name>(work.index);
     const auto [known, is_new] = is_nccl.try_emplace(name);
     if (is_new) known->second = IsNcclKernel(analysis.model.Text(name));
-    const uint64_t launched_ns = work.launch == GpuWork::kNoLaunch
-                                     ? work.start_ns
-                                     : analysis.correlation.launches[work.launch].start_ns;
-    all[rank].push_back({launched_ns, {work.start_ns, work.end_ns}, known->second});
+    all[rank].push_back({work.called_ns, {work.start_ns, work.end_ns}, known->second});
   }
   for (auto& [rank, kernels] : all) {
     std::stable_sort(kernels.begin(), kernels.end(), [](const RankKernel& a, const RankKernel& b) {

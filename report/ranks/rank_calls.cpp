@@ -109,13 +109,8 @@ class CallFinder {
       if (is_new) place->second = IsNcclKernel(trace_.model.Text(name));
       if (place->second) kernels.push_back(i);
     }
-    const auto begun_ns = [&](uint32_t i) {
-      const uint32_t launch = all[i].launch;
-      return launch == GpuWork::kNoLaunch ? all[i].start_ns
-                                          : trace_.correlation.launches[launch].start_ns;
-    };
     std::stable_sort(kernels.begin(), kernels.end(),
-                     [&](uint32_t a, uint32_t b) { return begun_ns(a) < begun_ns(b); });
+                     [&](uint32_t a, uint32_t b) { return all[a].called_ns < all[b].called_ns; });
     return kernels;
   }
 
@@ -205,9 +200,7 @@ class CallFinder {
       call.communicator = stream->second;
       call.operation = operation;
       call.part.rank = rank;
-      call.part.called_ns = work.launch == GpuWork::kNoLaunch
-                                ? work.start_ns
-                                : trace_.correlation.launches[work.launch].start_ns;
+      call.part.called_ns = work.called_ns;
       Give(i, call, operation == "Group");
     }
   }

@@ -71,7 +71,7 @@ class StuckText {
   // Returns the thread that called it, as the recorder sees it; 0: not known.
   uint32_t ThreadOf(const CollectivePart& part) const {
     if (part.range == CollectivePart::kNone) return 0;
-    return OwnerOf(analysis_, analysis_.nvtx.all()[part.range]).tid;
+    return analysis_.nvtx.all()[part.range].event->tid;
   }
 
   Analysis& analysis_;

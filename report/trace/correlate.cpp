@@ -7,7 +7,6 @@
 #include <span>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -45,9 +44,8 @@ class LaunchIds {
 // (`--correlate=time`).
 class LaunchesByTime {
  public:
-  LaunchesByTime(const LaunchList& launches,
-                 const std::unordered_map<InstanceId, CudaProcess>& processes,
-                 const ApiNames& names);
+  // `correlation`, which has its launches and processes, must outlive this.
+  LaunchesByTime(const Correlation& correlation, const ApiNames& names);
 
   struct Work {
     InstanceId instance;
@@ -79,7 +77,7 @@ class LaunchesByTime {
   static std::optional<size_t> LastFree(Starts& starts, size_t end);
   Key KeyOf(InstanceId instance, uint32_t pid, WorkKind kind) const;
 
-  std::unordered_map<InstanceId, uint32_t> pids_;
+  const Correlation& correlation_;
   std::map<Key, Starts> starts_;  // by time
 };
 
@@ -101,12 +99,10 @@ std::optional<WorkKind> KindStartedBy(const Launch& launch, std::string_view nam
   return std::nullopt;
 }
 
-LaunchesByTime::LaunchesByTime(const LaunchList& launches,
-                               const std::unordered_map<InstanceId, CudaProcess>& processes,
-                               const ApiNames& names) {
-  for (const auto& [instance, process] : processes) pids_[instance] = process.pid;
-  for (uint32_t i = 0; i < launches.size(); ++i) {
-    const Launch& launch = launches[i];
+LaunchesByTime::LaunchesByTime(const Correlation& correlation, const ApiNames& names)
+    : correlation_(correlation) {
+  for (uint32_t i = 0; i < correlation.launches.size(); ++i) {
+    const Launch& launch = correlation.launches[i];
     // A call that failed or was captured into a graph started nothing.
     if (launch.return_value != 0 || launch.graph_nodes > 0) continue;
     const std::string& name = ApiNameOf(names, launch);
@@ -145,9 +141,8 @@ std::optional<size_t> LaunchesByTime::LastFree(Starts& starts, size_t end) {
 }
 
 std::optional<uint32_t> LaunchesByTime::Take(const Work& work, uint64_t window_ns) {
-  const auto pid = pids_.find(work.instance);
   const auto found =
-      starts_.find(KeyOf(work.instance, pid == pids_.end() ? 0 : pid->second, work.kind));
+      starts_.find(KeyOf(work.instance, correlation_.PidOf(work.instance), work.kind));
   if (found == starts_.end()) return std::nullopt;
   Starts& starts = found->second;
   const auto later = std::partition_point(starts.begin(), starts.end(), [&](const Start& start) {
@@ -202,12 +197,14 @@ Candidates LaunchIds::Of(InstanceId instance, uint32_t correlation_id) {
 
 class CorrelationBuilder {
  public:
-  CorrelationBuilder(const Model& model, const Clocks& clocks, const ApiNames& names,
-                     const GraphNodes& graph_nodes, const CorrelateOptions& options,
-                     LaunchTable table)
+  CorrelationBuilder(const Model& model, const ProcessHistory& processes, const Clocks& clocks,
+                     const ApiNames& names, const GpuDevices& gpus, const GraphNodes& graph_nodes,
+                     const CorrelateOptions& options, LaunchTable table)
       : model_(model),
+        processes_(processes),
         clocks_(clocks),
         names_(names),
+        gpus_(gpus),
         graph_nodes_(graph_nodes),
         options_(options),
         ids_(table.launches, table.with_id),
@@ -233,12 +230,15 @@ class CorrelationBuilder {
   void AddWork(WorkKind kind, const Record& record, uint32_t index);
   void Match(GpuWork& work, uint64_t start_clock_ns, uint64_t end_clock_ns);
   void MatchByTime();
+  void FindOwner(GpuWork& work) const;
   void FindOrigin(GpuWork& work, uint64_t node_id);
   uint32_t LastBefore(const Candidates& candidates, uint64_t time_ns) const;
 
   const Model& model_;
+  const ProcessHistory& processes_;
   const Clocks& clocks_;
   const ApiNames& names_;
+  const GpuDevices& gpus_;
   const GraphNodes& graph_nodes_;
   const CorrelateOptions options_;
   LaunchIds ids_;
@@ -272,9 +272,11 @@ void CorrelationBuilder::AddWork(WorkKind kind, const Record& record, uint32_t i
   uint32_t& device_id = device_of_[{record.instance, record.context_id}];
   if constexpr (requires { record.device_id; }) device_id = record.device_id;
   work.device_id = device_id;
+  work.gpu = gpus_.Of(work.instance, device_id).number;
   // CUPTI writes 0 for "no time", and end before start when its device buffers overflowed.
   work.timed = record.start_ns != 0 && record.end_ns >= record.start_ns;
   Match(work, record.start_ns, record.end_ns);
+  FindOwner(work);
   if constexpr (requires { record.graph_node_id; }) {
     if (record.graph_node_id != 0) FindOrigin(work, record.graph_node_id);
   }
@@ -317,7 +319,7 @@ void CorrelationBuilder::Match(GpuWork& work, uint64_t start_clock_ns, uint64_t 
 }
 
 void CorrelationBuilder::MatchByTime() {
-  LaunchesByTime launches(result_.launches, result_.processes, names_);
+  LaunchesByTime launches(result_, names_);
   std::vector<GpuWork> all = Unpacked(result_.work);
   std::vector<GpuWork*> latest_first;
   for (GpuWork& work : all) {
@@ -336,17 +338,31 @@ void CorrelationBuilder::MatchByTime() {
     result_.launches.CountWork(*launch);
   }
   result_.work = GpuWorkList();
-  for (const GpuWork& work : all) result_.work.push_back(work);
+  for (GpuWork& work : all) {
+    FindOwner(work);
+    result_.work.push_back(work);
+  }
+}
+
+void CorrelationBuilder::FindOwner(GpuWork& work) const {
+  Owner owner;
+  if (work.launch != GpuWork::kNoLaunch) {
+    owner = result_.launches[work.launch].owner();
+  } else {
+    const uint32_t pid = result_.PidOf(work.instance);
+    owner = processes_.OwnerAt(pid, pid, work.start_ns);
+  }
+  work.process = owner.process;
+  work.pid = owner.pid;
+  work.tid = owner.tid;
+  work.called_ns = owner.time_ns;
 }
 
 // Updates are calls too: what the node was when its graph was launched counts, however long the
 // launch had to wait for the GPU.
 void CorrelationBuilder::FindOrigin(GpuWork& work, uint64_t node_id) {
-  uint64_t time_ns = std::numeric_limits<uint64_t>::max();
-  if (work.timed) time_ns = work.start_ns;
-  if (work.launch != GpuWork::kNoLaunch) {
-    time_ns = result_.launches.Get<&Launch::start_ns>(work.launch);
-  }
+  const bool has_time = work.timed || work.launch != GpuWork::kNoLaunch;
+  const uint64_t time_ns = has_time ? work.called_ns : std::numeric_limits<uint64_t>::max();
   const GraphNodes::Origin origin = graph_nodes_.OriginOf(work.instance, node_id, time_ns);
   work.origin = origin.graph_is_known ? NodeOrigin::kUnknown : NodeOrigin::kBeforeRecording;
   if (origin.created == nullptr || origin.created->correlation_id == 0) return;
@@ -358,10 +374,11 @@ void CorrelationBuilder::FindOrigin(GpuWork& work, uint64_t node_id) {
 
 }  // namespace
 
-Correlation Correlate(const Model& model, const Clocks& clocks, const ApiNames& names,
-                      const GraphNodes& graph_nodes, const CorrelateOptions& options) {
-  return CorrelationBuilder(model, clocks, names, graph_nodes, options,
-                            FindLaunches(model, names, options.by))
+Correlation Correlate(const Model& model, const ProcessHistory& processes, const Clocks& clocks,
+                      const ApiNames& names, const GpuDevices& gpus, const GraphNodes& graph_nodes,
+                      const CorrelateOptions& options) {
+  return CorrelationBuilder(model, processes, clocks, names, gpus, graph_nodes, options,
+                            FindLaunches(model, processes, names, options.by))
       .Build();
 }
 

@@ -11,12 +11,14 @@
 #include "report/model/model.h"
 #include "report/trace/api_names.h"
 #include "report/trace/correlation.h"
+#include "report/trace/gpu_devices.h"
 #include "report/trace/graph_nodes.h"
 
 namespace xpu {
 
 // `model` in order of time.
-Correlation Correlate(const Model& model, const Clocks& clocks, const ApiNames& names,
-                      const GraphNodes& graph_nodes, const CorrelateOptions& options = {});
+Correlation Correlate(const Model& model, const ProcessHistory& processes, const Clocks& clocks,
+                      const ApiNames& names, const GpuDevices& gpus, const GraphNodes& graph_nodes,
+                      const CorrelateOptions& options = {});
 
 }  // namespace xpu

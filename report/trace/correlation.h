@@ -35,11 +35,21 @@ struct GpuWork {
   uint32_t correlation_id = 0;
   uint32_t launch = kNoLaunch;    // in Correlation::launches
   uint32_t creation = kNoLaunch;  // likewise: the call that made its graph node
-  uint32_t device_id = 0;
+  uint32_t device_id = 0;         // as its process numbers it
+  uint32_t gpu = 0;               // as reports number it
   uint32_t stream_id = 0;
+  // The thread of its launch; without one the first thread of its process.
+  ProcessId process;
+  uint32_t pid = 0;
+  uint32_t tid = 0;
+  uint64_t called_ns = 0;    // when its launch began; without one its own start
   uint64_t start_ns = 0;     // CLOCK_MONOTONIC
   uint64_t end_ns = 0;       // CLOCK_MONOTONIC
   uint64_t duration_ns = 0;  // on the GPU's own clock: what all sums are made of
+
+  Owner owner() const { return {process, pid, tid, called_ns}; }
+  // Work without a time is put where its call is.
+  uint64_t placed_ns() const { return timed ? start_ns : called_ns; }
 };
 
 template <SameEvent<GpuWork> T, typename Visit>
@@ -54,15 +64,20 @@ constexpr void VisitFields(T& work, Visit&& visit) {
   visit("launch", work.launch);
   visit("creation", work.creation);
   visit("device_id", work.device_id);
+  visit("gpu", work.gpu);
   visit("stream_id", work.stream_id);
+  visit("process", work.process);
+  visit("pid", work.pid);
+  visit("tid", work.tid);
+  visit("called_ns", work.called_ns);
   visit("start_ns", work.start_ns);
   visit("end_ns", work.end_ns);
   visit("duration_ns", work.duration_ns);
 }
 
-using GpuWorkList =
-    CompactList<GpuWork, &GpuWork::index, &GpuWork::correlation_id, &GpuWork::launch,
-                &GpuWork::creation, &GpuWork::start_ns, &GpuWork::end_ns, &GpuWork::duration_ns>;
+using GpuWorkList = CompactList<GpuWork, &GpuWork::index, &GpuWork::correlation_id,
+                                &GpuWork::launch, &GpuWork::creation, &GpuWork::called_ns,
+                                &GpuWork::start_ns, &GpuWork::end_ns, &GpuWork::duration_ns>;
 // A place in a list of it that there is none at.
 inline constexpr uint32_t kNoWork = std::numeric_limits<uint32_t>::max();
 
@@ -70,6 +85,12 @@ struct Correlation {
   LaunchList launches;  // as in LaunchTable
   GpuWorkList work;     // kernels, memory operations, graphs, synchronizations, each as in file
   std::unordered_map<InstanceId, CudaProcess> processes;
+
+  // The pid of an instance of the injected library, as the recorder sees it; 0: not known.
+  uint32_t PidOf(InstanceId instance) const {
+    const auto process = processes.find(instance);
+    return process == processes.end() ? 0 : process->second.pid;
+  }
 
   struct Counts {
     // Of launches that start kernels or graphs and owe a record: seen = matched + pending + lost.

@@ -50,11 +50,6 @@ class Lost {
   std::map<uint32_t, uint64_t> of_pids_;
 };
 
-uint32_t PidOf(const Correlation& correlation, InstanceId instance) {
-  const auto process = correlation.processes.find(instance);
-  return process == correlation.processes.end() ? 0 : process->second.pid;
-}
-
 class Counter {
  public:
   Counter(const Model& model, const GraphNodes& graph_nodes, const Correlation& correlation,
@@ -121,7 +116,7 @@ void Counter::CountLaunch(const Launch& launch) {
 void Counter::ExplainUnmatched() {
   Lost lost(model_, kTakeRecords);
   for (const auto& [instance, count] : unmatched_) {
-    const uint64_t explained = lost.Take(instance, PidOf(correlation_, instance), count);
+    const uint64_t explained = lost.Take(instance, correlation_.PidOf(instance), count);
     counts_.launches_lost += explained;
     counts_.launches_pending += count - explained;
   }
@@ -159,8 +154,7 @@ void Counter::CountWork(const GpuWork& work) {
   if (work.launch == GpuWork::kNoLaunch) return CountWithoutLaunch(work.kind);
   if (work.kind != WorkKind::kKernel && work.kind != WorkKind::kGraph) return;
   if (!work.timed) return;
-  const auto margin =
-      static_cast<int64_t>(work.start_ns - correlation_.launches[work.launch].start_ns);
+  const auto margin = static_cast<int64_t>(work.start_ns - work.called_ns);
   if (margin < 0) ++counts_.kernels_before_launch;
   counts_.worst_margin_ns = std::min(counts_.worst_margin_ns.value_or(margin), margin);
 }
@@ -276,7 +270,7 @@ uint64_t StacksNotCounted(const Model& model, const Correlation& correlation,
   Lost lost(model, kTakeStacks);
   uint64_t left = 0;
   for (const auto& [instance, count] : missing) {
-    left += count - lost.Take(instance, PidOf(correlation, instance), count);
+    left += count - lost.Take(instance, correlation.PidOf(instance), count);
   }
   return left;
 }

@@ -8,6 +8,7 @@
 
 #include "report/model/compact_list.h"
 #include "report/model/model.h"
+#include "report/model/process_history.h"
 #include "report/trace/api_names.h"
 #include "report/trace/match.h"
 
@@ -30,6 +31,7 @@ struct Launch {
   uint32_t callback_id = 0;
   StackId stack;
   StackId python_stack;      // LaunchStack::python_stack
+  ProcessId process;         // with this pid, when the call began
   uint32_t pid = 0;          // as the recorder sees it, 0: unknown
   uint32_t tid = 0;          // likewise
   uint32_t program_tid = 0;  // as the program sees it, 0: unknown
@@ -44,6 +46,8 @@ struct Launch {
   MatchKind stack_match = MatchKind::kNone;
   bool has_call = false;  // else start_ns = end_ns = the time of the stack
   bool has_stack = false;
+
+  Owner owner() const { return {process, pid, tid, start_ns}; }
 };
 
 template <SameEvent<Launch> T, typename Visit>
@@ -98,7 +102,8 @@ struct CudaProcess {
   bool has_work = false;       // GPU records came from it
 };
 
-// As many as calls, by place. How much work is matched to them is the one thing that changes.
+// Launches, as many as calls, by place. Their processes and how much work is matched to them are
+// known only when all are there.
 class LaunchList {
  public:
   LaunchList() = default;
@@ -113,23 +118,26 @@ class LaunchList {
     launch.work_count = place < work_counts_.size() ? work_counts_[place] : 0;
     return launch;
   }
-  // One field but work_count, without the others: Get<&Launch::start_ns>(place).
+  // One field but process and work_count, without the others: Get<&Launch::start_ns>(place).
   template <auto kField>
   [[gnu::always_inline]] auto Get(size_t place) const {
-    static_assert(!IsSameMember<kField, &Launch::work_count>());
+    static_assert(!IsSameMember<kField, &Launch::process>() &&
+                  !IsSameMember<kField, &Launch::work_count>());
     return launches_.Get<kField>(place);
   }
   using Iterator = ValueIterator<LaunchList>;
   Iterator begin() const { return {*this, 0}; }
   Iterator end() const { return {*this, size()}; }
 
-  // With no work matched to it.
+  // Appends a launch that has no process and no work yet.
   void push_back(const Launch& launch) { launches_.push_back(launch); }
   // As CompactList::EditRests. Their own fields are those that `launches_` names.
   template <typename Edit>
   void EditRests(Edit&& edit) {
     launches_.EditRests(edit);
   }
+  // See CompactList::FindProcesses.
+  void FindProcesses(const ProcessHistory& processes) { launches_.FindProcesses(processes); }
   // One more record is matched to the launch.
   void CountWork(size_t place) {
     if (work_counts_.empty()) work_counts_.resize(size());

@@ -93,8 +93,9 @@ void GiveStack(const LaunchStack& stack, Launch& launch) {
 
 class LaunchBuilder {
  public:
-  LaunchBuilder(const Model& model, const ApiNames& names, CorrelateBy by)
-      : model_(model), names_(names), by_(by) {}
+  LaunchBuilder(const Model& model, const ProcessHistory& processes, const ApiNames& names,
+                CorrelateBy by)
+      : model_(model), processes_(processes), names_(names), by_(by) {}
 
   LaunchTable Build() {
     FindProcesses();
@@ -104,6 +105,7 @@ class LaunchBuilder {
     result_.with_id = launches_.size();
     AddProbeLaunches(model_.events, launches_, by_ != CorrelateBy::kId);
     launches_.EditRests([this](Launch& launch) { FindName(launch); });
+    launches_.FindProcesses(processes_);
     return std::move(result_);
   }
 
@@ -129,6 +131,7 @@ class LaunchBuilder {
   using Threads = std::unordered_map<uint32_t, Thread>;  // by their number in the program
 
   const Model& model_;
+  const ProcessHistory& processes_;
   const ApiNames& names_;
   const CorrelateBy by_;
   LaunchTable result_;
@@ -301,8 +304,9 @@ void LaunchBuilder::NestStacks() {
 
 }  // namespace
 
-LaunchTable FindLaunches(const Model& model, const ApiNames& names, CorrelateBy by) {
-  return LaunchBuilder(model, names, by).Build();
+LaunchTable FindLaunches(const Model& model, const ProcessHistory& processes, const ApiNames& names,
+                         CorrelateBy by) {
+  return LaunchBuilder(model, processes, names, by).Build();
 }
 
 }  // namespace xpu

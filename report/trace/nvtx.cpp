@@ -92,10 +92,15 @@ std::string PayloadText(const NvtxEvent& event) {
   return {};
 }
 
-NvtxRanges::NvtxRanges(const Model& model, const Correlation& correlation)
+NvtxRanges::NvtxRanges(const Model& model, const ProcessHistory& processes,
+                       const Correlation& correlation)
     : model_(model), correlation_(correlation), schemas_(model) {
   for (const NvtxEvent& event : model.events.nvtx_events) Take(event);
   CloseRest();
+  for (NvtxRange& range : ranges_) {
+    range.pid = correlation.PidOf(range.event->instance);
+    range.process = processes.At(range.pid, range.start_ns);
+  }
   for (const auto& [key, timeline] : timelines_) {
     const auto process = correlation.processes.find(key.first);
     if (process == correlation.processes.end()) continue;

@@ -30,7 +30,12 @@ struct NvtxRange {
   NvtxStyle style = NvtxStyle::kPushPop;
   bool is_open = false;  // it was not ended: it lasts as long as its thread or process
   uint64_t start_ns = 0;
-  uint64_t end_ns = 0;  // of a mark its time
+  uint64_t end_ns = 0;     // of a mark its time
+  ProcessId process = {};  // with this pid, at the start
+  uint32_t pid = 0;        // as the recorder sees it, 0: unknown
+
+  // The thread is the one that began it, as the program numbers it.
+  Owner owner() const { return {process, pid, event->tid, start_ns}; }
 };
 
 // What a range carries beside its name, if it is a number; "" for none.
@@ -42,8 +47,8 @@ class NvtxRanges {
   using Chain = uint32_t;
   static constexpr Chain kNone = std::numeric_limits<Chain>::max();
 
-  // Both must outlive this; `model` in order of time.
-  NvtxRanges(const Model& model, const Correlation& correlation);
+  // `model`, in order of time, and `correlation` must outlive this.
+  NvtxRanges(const Model& model, const ProcessHistory& processes, const Correlation& correlation);
 
   // In order of start, marks too.
   const std::vector<NvtxRange>& all() const { return ranges_; }

@@ -31,7 +31,7 @@ bool IsLaunch(const Purposes& purposes, uint32_t probe) {
 }
 
 // Each entry with its return: of one function the last entry before it.
-std::vector<ProbeCall> PairOneThread(const std::vector<ProbeHit>& hits,
+std::vector<ProbeCall> PairOneThread(const std::vector<Owned<ProbeHit>>& hits,
                                      std::span<const uint32_t> indexes) {
   std::vector<ProbeCall> calls;
   std::map<uint32_t, size_t> open;  // by probe

@@ -17,7 +17,8 @@ Model Ordered(Model model) {
 }  // namespace
 
 Trace::Trace(Model loaded, const CorrelateOptions& correlate)
-    : model(Ordered(std::move(loaded))),
+    : loaded_(Ordered(std::move(loaded))),
+      model(loaded_),
       recorded_until_ns(RecordedUntilNs(model)),
       processes(model),
       job(model, processes),
@@ -26,8 +27,15 @@ Trace::Trace(Model loaded, const CorrelateOptions& correlate)
       api_names(model),
       gpus(model),
       graph_nodes(model.events.graph_nodes.rows()),
-      correlation(Correlate(model, clocks, api_names, graph_nodes, correlate)),
-      nvtx(model, correlation),
-      sources(model) {}
+      correlation(Correlate(model, processes, clocks, api_names, gpus, graph_nodes, correlate)),
+      nvtx(model, processes, correlation),
+      sources(model) {
+  LoadedEvents& events = loaded_.events;
+  events.cpu_samples.FindProcesses(processes);
+  events.probe_hits.FindProcesses(processes);
+  events.off_cpu_waits.FindProcesses(processes);
+  events.off_cpu_sums.FindProcesses(processes);
+  events.allocator_events.FindProcesses(processes);
+}
 
 }  // namespace xpu

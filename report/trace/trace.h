@@ -24,12 +24,15 @@
 
 namespace xpu {
 
-struct Trace {
+class Trace {
+  Model loaded_;  // its events get their processes, then nothing changes it
+
+ public:
   explicit Trace(Model loaded, const CorrelateOptions& correlate = {});
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  const Model model;
+  const Model& model;
   const uint64_t recorded_until_ns;  // RecordedUntilNs()
   const ProcessHistory processes;
   const Job job;

@@ -86,15 +86,14 @@ class Script {
 
  private:
   std::vector<ScriptEvent> InOrderOfTime() const;
-  uint64_t TimeOf(const GpuWork& work) const;
 
-  void AppendSample(const CpuSample& sample);
-  void AppendHit(const ProbeHit& hit);
+  void AppendSample(const Owned<CpuSample>& sample);
+  void AppendHit(const Owned<ProbeHit>& hit);
   void AppendCall(const Launch& launch);
   void AppendWork(const GpuWork& work, uint64_t time_ns);
   void AppendBytes(const GpuWork& work);
   void AppendOverhead(const DriverTime& overhead);
-  void AppendWait(const OffCpuWait& wait);
+  void AppendWait(const Owned<OffCpuWait>& wait);
   // The columns before the stack, with the space after them.
   void AppendColumns(uint64_t time_ns, const Owner& owner, std::string_view cpu);
   void AppendStack(PathId path);
@@ -114,12 +113,6 @@ class Script {
   std::string line_;
 };
 
-// Work without a time is put where its call is.
-uint64_t Script::TimeOf(const GpuWork& work) const {
-  if (work.timed || work.launch == GpuWork::kNoLaunch) return work.start_ns;
-  return analysis_.correlation.launches[work.launch].start_ns;
-}
-
 std::vector<ScriptEvent> Script::InOrderOfTime() const {
   const auto& samples = analysis_.model.events.cpu_samples;
   const auto& launches = analysis_.correlation.launches;
@@ -138,7 +131,7 @@ std::vector<ScriptEvent> Script::InOrderOfTime() const {
     events.push_back({launches[i].start_ns, Source::kLaunch, i});
   }
   for (const uint32_t i : analysis_.Work().places()) {
-    events.push_back({TimeOf(work[i]), Source::kWork, i});
+    events.push_back({work[i].placed_ns(), Source::kWork, i});
   }
   for (uint32_t i = 0; i < overheads_.size(); ++i) {
     events.push_back({overheads_[i].start_ns, Source::kDriverTime, i});
@@ -154,8 +147,7 @@ std::vector<ScriptEvent> Script::InOrderOfTime() const {
 }
 
 void Script::AppendColumns(uint64_t time_ns, const Owner& owner, std::string_view cpu) {
-  const std::string comm =
-      AsWord(analysis_.processes.ThreadName(owner.process, owner.tid, owner.time_ns));
+  const std::string comm = AsWord(analysis_.processes.ThreadName(owner));
   const std::string_view sign = time_ns < start_ns_ ? "-" : "";
   const uint64_t distance_ns = time_ns < start_ns_ ? start_ns_ - time_ns : time_ns - start_ns_;
   AppendFormat(line_, "{}{} {} {} {} {} ", sign, distance_ns, comm, owner.pid, owner.tid, cpu);
@@ -179,15 +171,15 @@ void Script::AppendStack(PathId path) {
   }
 }
 
-void Script::AppendSample(const CpuSample& sample) {
-  AppendColumns(sample.time_ns, OwnerOf(analysis_, sample), std::to_string(sample.cpu));
+void Script::AppendSample(const Owned<CpuSample>& sample) {
+  AppendColumns(sample.time_ns, sample.owner(), std::to_string(sample.cpu));
   AppendStack(paths_.OfSample(sample));
   if (!names_events_) return;
   AppendFormat(line_, "\tevent={} weight={}", AsWord(weights_.NameOf(sample)), weights_.Of(sample));
 }
 
-void Script::AppendHit(const ProbeHit& hit) {
-  AppendColumns(hit.time_ns, OwnerOf(analysis_, hit), std::to_string(hit.cpu));
+void Script::AppendHit(const Owned<ProbeHit>& hit) {
+  AppendColumns(hit.time_ns, hit.owner(), std::to_string(hit.cpu));
   AppendStack(paths_.OfHit(hit));
   const Probe& probe = *probes_.Of(hit);
   AppendFormat(line_, "\tevent={} probe={}", ProbeKindName(probe.kind),
@@ -196,18 +188,17 @@ void Script::AppendHit(const ProbeHit& hit) {
 }
 
 void Script::AppendCall(const Launch& launch) {
-  AppendColumns(launch.start_ns, OwnerOf(analysis_, launch), "-");
+  AppendColumns(launch.start_ns, launch.owner(), "-");
   AppendStack(paths_.OfLaunch(launch));
   AppendFormat(line_, "\tevent=api duration_ns={} correlation={} result={}",
                launch.end_ns - launch.start_ns, launch.correlation_id, launch.return_value);
 }
 
 void Script::AppendWork(const GpuWork& work, uint64_t time_ns) {
-  AppendColumns(time_ns, OwnerOf(analysis_, work), "-");
+  AppendColumns(time_ns, work.owner(), "-");
   AppendStack(paths_.tree().Child(paths_.OfWork(work), leaves_.Of(work)));
   AppendFormat(line_, "\tevent={} duration_ns={} correlation={} gpu={} stream={}",
-               WorkKindName(work.kind), work.duration_ns, work.correlation_id,
-               analysis_.gpus.Of(work.instance, work.device_id).number,
+               WorkKindName(work.kind), work.duration_ns, work.correlation_id, work.gpu,
                work.stream_id == kNoSynchronizedObject ? "-" : std::to_string(work.stream_id));
   AppendBytes(work);
   if (!work.timed) line_ += " timed=no";
@@ -224,7 +215,7 @@ void Script::AppendBytes(const GpuWork& work) {
 
 // Without a stack: that of the call in which it was is the call's.
 void Script::AppendOverhead(const DriverTime& overhead) {
-  AppendColumns(overhead.start_ns, OwnerOf(analysis_, overhead), "-");
+  AppendColumns(overhead.start_ns, overhead.owner(), "-");
   if (overhead.jit != nullptr) {
     AppendFormat(line_, "\tevent=jit operation={} code={} cache_bytes={}",
                  AsWord(JitOperationName(overhead.jit->operation)),
@@ -237,8 +228,8 @@ void Script::AppendOverhead(const DriverTime& overhead) {
                overhead.correlation_id());
 }
 
-void Script::AppendWait(const OffCpuWait& wait) {
-  AppendColumns(wait.start_ns, OwnerOf(analysis_, wait), "-");
+void Script::AppendWait(const Owned<OffCpuWait>& wait) {
+  AppendColumns(wait.start_ns, wait.owner(), "-");
   AppendStack(paths_.OfWait(wait));
   const OffCpuTimes times = TimesOf(wait);
   AppendFormat(line_, "\tevent=off_cpu reason={} duration_ns={} runnable_ns={}",

@@ -84,9 +84,9 @@ class StepFilter {
     std::map<uint32_t, std::set<size_t>> users;
     for (const GpuWork& work : analysis.correlation.work) {
       if (work.launch == GpuWork::kNoLaunch) continue;
-      std::set<size_t>& of = users[analysis.gpus.Of(work.instance, work.device_id).number];
-      const uint32_t pid = analysis.correlation.launches[work.launch].pid;
-      if (const auto owner = owners_.find(pid); owner != owners_.end()) of.insert(owner->second);
+      std::set<size_t>& of = users[work.gpu];
+      if (const auto owner = owners_.find(work.pid); owner != owners_.end())
+        of.insert(owner->second);
     }
     std::map<uint32_t, SharedPauses> found;
     std::map<std::set<size_t>, SharedPauses> of_owners;
@@ -160,7 +160,7 @@ void SetAround(const StepFilter& steps, const Analysis& analysis, Selection& sho
     const GpuWork& work = all[i];
     const bool is_after = work.start_ns >= shown.to_ns;
     if (!is_after && work.end_ns > shown.from_ns) continue;
-    WorkAround& around = shown.around[analysis.gpus.Of(work.instance, work.device_id).number];
+    WorkAround& around = shown.around[work.gpu];
     uint32_t& known = is_after ? around.after : around.before;
     const bool is_nearer =
         known == kNoWork || (is_after ? work.start_ns < all.Get<&GpuWork::start_ns>(known)
@@ -175,7 +175,7 @@ void Select(const StepFilter& steps, const Analysis& analysis, Selection& shown)
   const auto is_at = [&](const auto& event) { return steps.Of(event.pid).Has(event.time_ns); };
   const auto is_of_driver = [&](const auto& event) {
     const uint64_t ns = analysis.clocks.Of(event.instance).ToMonotonic(event.start_ns);
-    return steps.Of(PidOf(analysis, event.instance)).Has(ns);
+    return steps.Of(analysis.correlation.PidOf(event.instance)).Has(ns);
   };
   Keep(events.cpu_samples, is_at, shown.events.cpu_samples);
   Keep(events.probe_hits, is_at, shown.events.probe_hits);
@@ -187,7 +187,7 @@ void Select(const StepFilter& steps, const Analysis& analysis, Selection& shown)
   Keep(events.overheads, is_of_driver, shown.events.overheads);
   Keep(events.jit_operations, is_of_driver, shown.events.jit_operations);
   const auto is_in = [&](const NvtxRange& range) {
-    return steps.Of(OwnerOf(analysis, range).pid).Overlap(range.start_ns, range.end_ns);
+    return steps.Of(range.pid).Overlap(range.start_ns, range.end_ns);
   };
   Keep(analysis.nvtx.all(), is_in, shown.nvtx_ranges);
   const auto is_launched = [&](const Launch& launch) {

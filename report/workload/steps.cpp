@@ -88,8 +88,7 @@ std::vector<ThreadLaunches> ThreadsOf(const Analysis& analysis, const LaunchFact
     std::stable_sort(places.begin(), places.end(), [&](uint32_t a, uint32_t b) {
       return launches[a].start_ns < launches[b].start_ns;
     });
-    const Owner owner = OwnerOf(analysis, launches[places.front()]);
-    found.push_back({owner, std::move(places)});
+    found.push_back({launches[places.front()].owner(), std::move(places)});
   }
   return found;
 }
@@ -181,7 +180,7 @@ class Finder {
       if (range.style == NvtxStyle::kMark || !pattern.FoundIn(analysis_.nvtx.NameOf(range))) {
         continue;
       }
-      const Owner owner = OwnerOf(analysis_, range);
+      const Owner owner = range.owner();
       StepSeries& series = threads[{owner.pid, owner.tid}];
       series.thread = owner;
       // Of ranges within one another the outermost ones are the steps.
@@ -384,9 +383,8 @@ std::vector<StepCost> StepCosts(const Analysis& analysis, const StepSeries& seri
   for (const uint32_t place : analysis.Work().places()) {
     const GpuWork& work = analysis.correlation.work[place];
     if (!IsGpuWork(work) || work.launch == GpuWork::kNoLaunch) continue;
-    const Launch& launch = analysis.correlation.launches[work.launch];
-    if (launch.pid != series.thread.pid) continue;
-    const Step* const step = FindAt(steps, launch.start_ns);
+    if (work.pid != series.thread.pid) continue;
+    const Step* const step = FindAt(steps, work.called_ns);
     if (step == nullptr) continue;
     const auto index = static_cast<size_t>(step - steps.data());
     StepCost& cost = costs[index];

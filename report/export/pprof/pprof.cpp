@@ -124,10 +124,9 @@ class PprofWriter {
 
 void PprofWriter::AddSamples() {
   const SampleWeights weights(analysis_.model, analysis_.shown);
-  for (const CpuSample& sample : analysis_.CpuSamples()) {
-    const Owner owner = OwnerOf(analysis_, sample);
+  for (const Owned<CpuSample>& sample : analysis_.CpuSamples()) {
     SampleValues& values =
-        values_[{.path = paths_.OfSample(sample), .process = owner.process, .tid = owner.tid}];
+        values_[{.path = paths_.OfSample(sample), .process = sample.process, .tid = sample.tid}];
     ++values.samples;
     values.cpu += weights.Of(sample);
   }
@@ -136,12 +135,11 @@ void PprofWriter::AddSamples() {
 void PprofWriter::AddWork() {
   for (const GpuWork& work : analysis_.Work()) {
     if (work.kind == WorkKind::kSynchronization) continue;
-    const Owner owner = OwnerOf(analysis_, work);
     SampleValues& values =
         values_[{.path = paths_.tree().Child(paths_.OfWork(work), leaves_.Of(work)),
-                 .process = owner.process,
-                 .tid = owner.tid,
-                 .gpu = analysis_.gpus.Of(work.instance, work.device_id).number + 1,
+                 .process = work.process,
+                 .tid = work.tid,
+                 .gpu = work.gpu + 1,
                  .stream = work.stream_id}];
     ++values.gpu_work;
     values.gpu_ns += work.duration_ns;
@@ -156,16 +154,16 @@ SampleValues& PprofWriter::ValuesOf(const Owner& owner, PathId path, const std::
 
 // As --mode off has them.
 void PprofWriter::AddWaits() {
-  for (const OffCpuWait& wait : analysis_.OffCpuWaits()) {
+  for (const Owned<OffCpuWait>& wait : analysis_.OffCpuWaits()) {
     const OffCpuTimes times = TimesOf(analysis_, wait);
-    SampleValues& values = ValuesOf(OwnerOf(analysis_, wait), paths_.OfWait(wait), WaitName(wait));
+    SampleValues& values = ValuesOf(wait.owner(), paths_.OfWait(wait), WaitName(wait));
     ++values.waits;
     values.wait_ns = AddSaturated(values.wait_ns, times.blocked_ns + times.runnable_ns);
   }
-  for (const OffCpuSum& sum : analysis_.OffCpuSums()) {
+  for (const Owned<OffCpuSum>& sum : analysis_.OffCpuSums()) {
     if (sum.state == OffCpuState::kRunning) continue;
-    SampleValues& values = ValuesOf(OwnerOf(analysis_, sum), paths_.OfSum(sum),
-                                    Format("{}, short", StateName(sum.state)));
+    SampleValues& values =
+        ValuesOf(sum.owner(), paths_.OfSum(sum), Format("{}, short", StateName(sum.state)));
     values.waits = AddSaturated(values.waits, sum.count);
     values.wait_ns = AddSaturated(values.wait_ns, sum.duration);
   }

@@ -168,7 +168,7 @@ std::string IdleHints::CausesText(IdleCauses& causes) {
 // From the start of the program, or of the recording, to the steady state.
 void IdleHints::AddStart() {
   if (filter_.IsOfRanges() || gpu_->spans.empty()) return;
-  const Owner owner = OwnerOf(analysis_, analysis_.correlation.work[gpu_->spans.front().first]);
+  const Owner owner = analysis_.correlation.work[gpu_->spans.front().first].owner();
   const uint64_t shown_ns = start_ns_ + filter_.time.start_ns;
   uint64_t begin_ns = shown_ns;
   if (owner.process) {
@@ -286,7 +286,7 @@ void IdleHints::AddSteady() {
 void IdleHints::AddEnd() {
   const LoadedEvents& events = analysis_.model.events;
   if (filter_.IsOfRanges() || gpu_->spans.empty() || events.recording_end.empty()) return;
-  const Owner owner = OwnerOf(analysis_, analysis_.correlation.work[gpu_->spans.back().last]);
+  const Owner owner = analysis_.correlation.work[gpu_->spans.back().last].owner();
   uint64_t end_ns = events.recording_end.back().time_ns;
   const bool is_part = filter_.time.end_ns != TimeRange::kNoEnd;
   if (is_part) end_ns = std::min(end_ns, start_ns_ + filter_.time.end_ns);

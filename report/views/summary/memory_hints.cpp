@@ -36,7 +36,7 @@ constexpr uint64_t kLeastReservedBytes = 64'000'000;
 
 // Blocks of one stack that stay.
 struct Kept {
-  const AllocatorEvent* first = nullptr;
+  const Owned<AllocatorEvent>* first = nullptr;
   uint64_t count = 0;
   uint64_t bytes = 0;
   uint64_t start_ns = 0;
@@ -77,9 +77,9 @@ class MemoryHints {
   void AddLeak(uint32_t use);
   void AddFragmentation(const AllocatorUse& use);
   std::map<std::string, Kept> GrowingPlaces(uint32_t use);
-  std::string PlaceOf(const AllocatorEvent& event);
+  std::string PlaceOf(const Owned<AllocatorEvent>& event);
   std::optional<std::string> PythonPlaceOf(StackId stack) const;
-  std::string NativePlaceOf(const AllocatorEvent& event);
+  std::string NativePlaceOf(const Owned<AllocatorEvent>& event);
   double StepsOf(const AllocatorUse& use, const Kept& kept);
 
   Analysis& analysis_;
@@ -110,7 +110,7 @@ std::optional<std::string> MemoryHints::PythonPlaceOf(StackId stack) const {
   return std::nullopt;
 }
 
-std::string MemoryHints::NativePlaceOf(const AllocatorEvent& event) {
+std::string MemoryHints::NativePlaceOf(const Owned<AllocatorEvent>& event) {
   if (!paths_) paths_.emplace(analysis_, PathOptions{});
   const std::vector<FrameId> frames = paths_->tree().Path(paths_->OfBlock(event));
   std::string innermost = "[unknown]";
@@ -125,7 +125,7 @@ std::string MemoryHints::NativePlaceOf(const AllocatorEvent& event) {
   return innermost;
 }
 
-std::string MemoryHints::PlaceOf(const AllocatorEvent& event) {
+std::string MemoryHints::PlaceOf(const Owned<AllocatorEvent>& event) {
   if (std::optional<std::string> place = PythonPlaceOf(event.python_stack)) return *place;
   return NativePlaceOf(event);
 }
@@ -136,7 +136,7 @@ std::map<std::string, Kept> MemoryHints::GrowingPlaces(uint32_t use) {
   const uint32_t each = (peak - std::min(peak, first)) / kWindows + 1;
   std::map<std::pair<StackId, StackId>, Kept> stacks;
   for (const AllocatorBlock* block : peaks_[use]) {
-    const AllocatorEvent& event = *block->event;
+    const Owned<AllocatorEvent>& event = *block->event;
     const Kept one{.first = &event,
                    .count = 1,
                    .bytes = static_cast<uint64_t>(event.size_bytes),

@@ -110,8 +110,8 @@ void Hints::AddWaiting() {
     if (!launch.has_call || launch.tid != launch.pid || launch.pid == 0) continue;
     const std::string& name = ApiNameOf(analysis_.api_names, launch);
     if (name.find("Synchronize") == std::string::npos) continue;
-    const ProcessId process = analysis_.processes.At(launch.pid, launch.start_ns);
-    waits[process] = AddSaturated(waits[process], launch.end_ns - launch.start_ns);
+    uint64_t& ns = waits[launch.process];
+    ns = AddSaturated(ns, launch.end_ns - launch.start_ns);
   }
   double most = 0;
   ProcessId worst;

@@ -33,7 +33,7 @@ void WriteStates(const Analysis& analysis, SummaryText& text) {
     text.Row(Format("  {:>8.1f}  {:>8.1f}  {:>9.1f}  {:>9}  ", PercentOf(thread.running_ns, whole),
                     PercentOf(thread.waiting_ns, whole), PercentOf(thread.runnable_ns, whole),
                     HumanDuration(whole)),
-             analysis.processes.ThreadTitle(thread.process, thread.tid));
+             analysis.processes.ThreadTitle(thread.owner.process, thread.owner.tid));
   }
   if (threads.size() > kSummaryRows) {
     text.Names(Format("  ... {} more: --flamegraph --mode wall --by thread",
@@ -45,7 +45,7 @@ void WriteReasons(const Analysis& analysis, SummaryText& text) {
   const WaitReasons reasons(analysis);
   NamedValues values;
   bool has_kernel_threads = false;
-  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+  for (const Owned<OffCpuWait>& wait : analysis.OffCpuWaits()) {
     if (!IsWait(wait.state)) continue;
     if (IsOfKernelThread(analysis, wait)) {
       has_kernel_threads = true;
@@ -73,8 +73,8 @@ using IdleWaits = std::map<std::pair<std::string, PathId>, uint64_t>;
 
 IdleWaits FindIdleWaits(Analysis& analysis, CallPaths& paths) {
   ReadablePaths readable(analysis, paths.tree());
-  std::map<uint32_t, std::vector<const OffCpuWait*>> main_waits;
-  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+  std::map<uint32_t, std::vector<const Owned<OffCpuWait>*>> main_waits;
+  for (const Owned<OffCpuWait>& wait : analysis.OffCpuWaits()) {
     if (wait.tid == wait.pid && IsWait(wait.state)) main_waits[wait.pid].push_back(&wait);
   }
   for (auto& [pid, waits] : main_waits) {
@@ -90,7 +90,7 @@ IdleWaits FindIdleWaits(Analysis& analysis, CallPaths& paths) {
   }
   const WaitReasons reasons(analysis);
   IdleWaits found;
-  const auto add = [&](const OffCpuWait& wait, uint64_t ns) {
+  const auto add = [&](const Owned<OffCpuWait>& wait, uint64_t ns) {
     uint64_t& sum_ns = found[{reasons.Of(wait), readable.Of(paths.OfWait(wait))}];
     sum_ns = AddSaturated(sum_ns, ns);
   };
@@ -107,7 +107,7 @@ IdleWaits FindIdleWaits(Analysis& analysis, CallPaths& paths) {
     const auto end =
         std::lower_bound(first, waits.end(), gap_end_ns,
                          [](const OffCpuWait* wait, uint64_t ns) { return wait->start_ns < ns; });
-    const auto add_edge = [&](const OffCpuWait& wait) {
+    const auto add_edge = [&](const Owned<OffCpuWait>& wait) {
       const uint64_t end_ns = std::min(wait.start_ns + TimesOf(wait).blocked_ns, gap_end_ns);
       const uint64_t start_ns = std::max(wait.start_ns, gap.start_ns);
       if (end_ns > start_ns) add(wait, end_ns - start_ns);
@@ -124,7 +124,7 @@ IdleWaits FindIdleWaits(Analysis& analysis, CallPaths& paths) {
     uint64_t gaps = 0;
     for (size_t i = 0; i < more.size(); ++i) {
       gaps += more[i];
-      const OffCpuWait& wait = *main_waits[pid][i];
+      const Owned<OffCpuWait>& wait = *main_waits[pid][i];
       const uint64_t blocked_ns = TimesOf(wait).blocked_ns;
       if (gaps > 0 && blocked_ns > 0) add(wait, MultiplySaturated(gaps, blocked_ns));
     }
@@ -155,12 +155,11 @@ void WriteIdleWaits(Analysis& analysis, SummaryText& text) {
 void WriteDeadlocks(const Analysis& analysis, SummaryText& text) {
   for (const Deadlock& deadlock : FindDeadlocks(analysis)) {
     std::string all;
-    for (const OffCpuWait* wait : deadlock) {
-      const ProcessId process = OwnerOf(analysis, *wait).process;
+    for (const Owned<OffCpuWait>* wait : deadlock) {
       if (!all.empty()) all += ", ";
       AppendFormat(all, "{} waits for {:#x}, which {} holds",
-                   analysis.processes.ThreadTitle(process, wait->tid), wait->argument,
-                   analysis.processes.ThreadTitle(process, wait->lock_holder));
+                   analysis.processes.ThreadTitle(wait->process, wait->tid), wait->argument,
+                   analysis.processes.ThreadTitle(wait->process, wait->lock_holder));
     }
     text.Paragraph("deadlock", all);
   }
@@ -172,10 +171,9 @@ void WriteListedWaits(Analysis& analysis, SummaryText& text) {
   ReadablePaths readable(analysis, paths.tree());
   const WaitReasons reasons(analysis);
   text.Heading("Threads that waited", " while the GPU finished nothing");
-  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+  for (const Owned<OffCpuWait>& wait : analysis.OffCpuWaits()) {
     if (!IsListed(wait)) continue;
-    text.Row("  ", Format("{}: {}, in {}",
-                          analysis.processes.ThreadTitle(OwnerOf(analysis, wait).process, wait.tid),
+    text.Row("  ", Format("{}: {}, in {}", analysis.processes.ThreadTitle(wait.process, wait.tid),
                           reasons.Of(wait), readable.OwnFunctions(paths.OfWait(wait))));
   }
 }
@@ -183,7 +181,7 @@ void WriteListedWaits(Analysis& analysis, SummaryText& text) {
 void WriteOffCpu(Analysis& analysis, SummaryText& text) {
   bool has_listed = false;
   bool has_times = !analysis.OffCpuSums().empty();
-  for (const OffCpuWait& wait : analysis.OffCpuWaits()) {
+  for (const Owned<OffCpuWait>& wait : analysis.OffCpuWaits()) {
     (IsListed(wait) ? has_listed : has_times) = true;
   }
   if (has_listed) WriteListedWaits(analysis, text);

@@ -106,7 +106,7 @@ std::string ProfilerInSteadyState(Analysis& analysis, const std::vector<GpuBusy>
   CallPaths paths(analysis, {});
   uint64_t all = 0;
   uint64_t own = 0;
-  for (const CpuSample& sample : analysis.CpuSamples()) {
+  for (const Owned<CpuSample>& sample : analysis.CpuSamples()) {
     if (sample.time_ns < phases.steady_ns || sample.time_ns >= phases.steady_end_ns) continue;
     ++all;
     const PathId path = paths.OfSample(sample);
@@ -476,20 +476,20 @@ void WriteProcessTimes(const Analysis& analysis, SummaryText& text) {
   auto thread = threads.begin();
   for (size_t i = 0; i < std::min(processes.size(), kProcesses); ++i) {
     const ThreadTime& process = processes[i];
-    std::string name = Format("{} ({})", process.process_name, process.pid);
-    if (const auto* container = analysis.containers.Of(process.process, UINT64_MAX)) {
+    std::string name = Format("{} ({})", process.process_name, process.owner.pid);
+    if (const auto* container = analysis.containers.Of(process.owner.process, UINT64_MAX)) {
       AppendFormat(name, " in {}", analysis.containers.NameOf(*container));
     }
     WriteRow(process, is_time, name, text);
     const auto first = thread;
     const auto is_of_process = [&](const ThreadTime& row) {
-      return row.process == process.process && row.pid == process.pid;
+      return row.owner.process == process.owner.process && row.owner.pid == process.owner.pid;
     };
     while (thread != threads.end() && is_of_process(*thread)) ++thread;
     const auto count = static_cast<size_t>(thread - first);
     for (size_t k = 0; count > 1 && k < std::min(count, kThreads); ++k) {
       const ThreadTime& row = first[static_cast<ptrdiff_t>(k)];
-      WriteRow(row, is_time, Format("  {} ({})", row.thread_name, row.tid), text);
+      WriteRow(row, is_time, Format("  {} ({})", row.thread_name, row.owner.tid), text);
     }
   }
   if (processes.size() > kProcesses || threads.size() > processes.size()) {

@@ -279,7 +279,7 @@ void Summary::WriteDeviceNumbers() {
   for (const auto& [device, gpu] : analysis_.gpus.by_device()) {
     const auto& [instance, device_id] = device;
     if (gpu.number == device_id) continue;
-    const uint32_t pid = PidOf(analysis_, instance);
+    const uint32_t pid = analysis_.correlation.PidOf(instance);
     text_.Row(std::string(39, ' '),
               Format("GPU {} is device {} of process {}", gpu.number, device_id, pid));
   }

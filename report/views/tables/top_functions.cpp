@@ -226,10 +226,10 @@ void FillThreads(TableSource& source, Table& table) {
   SetRows(table, std::move(rows), [cpu, gpu, &containers](const ThreadTime& row, Row& cells) {
     cells.assign({Percent(row.cpu, cpu), std::to_string(row.cpu), std::to_string(row.samples),
                   Percent(row.gpu_ns, gpu), std::to_string(row.gpu_ns),
-                  std::to_string(row.gpu_work), std::to_string(row.pid), std::to_string(row.tid),
-                  row.process_name, row.thread_name});
+                  std::to_string(row.gpu_work), std::to_string(row.owner.pid),
+                  std::to_string(row.owner.tid), row.process_name, row.thread_name});
     if (containers.empty()) return;
-    const ContainerInfo* container = containers.Of(row.process, UINT64_MAX);
+    const ContainerInfo* container = containers.Of(row.owner.process, UINT64_MAX);
     cells.push_back(container == nullptr ? std::string() : containers.NameOf(*container));
   });
 }

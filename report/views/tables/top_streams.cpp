@@ -51,11 +51,10 @@ std::vector<Busy> BusyRows(const Analysis& analysis) {
   Recent of_stream(rows);
   for (const GpuWork& work : analysis.Work()) {
     if (!work.timed || work.kind == WorkKind::kSynchronization) continue;
-    const uint32_t gpu = analysis.gpus.Of(work.instance, work.device_id).number;
-    const uint32_t pid = PidOf(analysis, work.instance);
+    const uint32_t pid = analysis.correlation.PidOf(work.instance);
     const Stream stream = {pid, ContextOf(analysis.model.events, work), work.stream_id};
-    Add(work, of_gpu[{gpu, std::nullopt}]);
-    Busy& busy = of_stream[{gpu, stream}];
+    Add(work, of_gpu[{work.gpu, std::nullopt}]);
+    Busy& busy = of_stream[{work.gpu, stream}];
     Add(work, busy);
     if (work.end_ns > work.start_ns) busy.spans.push_back({work.start_ns, work.end_ns});
   }
@@ -112,16 +111,16 @@ class Gaps {
     const uint64_t start_ns = gap.start_ns - std::min(gap.start_ns, start_ns_);
     const std::vector<IdlePart>& parts = parts_.Of(gap);
     const std::vector<FrameId> path = paths_.tree().Path(readable_.Of(idle_paths_.MostOf(parts)));
-    cells.assign(
-        {std::to_string(start_ns), std::to_string(gap.ns), Percent(gap.ns, idle_ns_[gap.gpu]),
-         std::to_string(gap.gpu), owner.pid == 0 ? std::string() : std::to_string(owner.pid),
-         owner.tid == 0 ? std::string() : std::to_string(owner.tid),
-         std::string(analysis_.processes.ThreadName(owner.process, owner.tid, owner.time_ns)),
-         TitleOf(gap.before), TitleOf(gap.after),
-         gap.launch == GpuWork::kNoLaunch
-             ? std::string()
-             : ApiNameOf(analysis_.api_names, analysis_.correlation.launches[gap.launch]),
-         LineOf(parts, path), FoldedText(analysis_.frames, path)});
+    cells.assign({std::to_string(start_ns), std::to_string(gap.ns),
+                  Percent(gap.ns, idle_ns_[gap.gpu]), std::to_string(gap.gpu),
+                  owner.pid == 0 ? std::string() : std::to_string(owner.pid),
+                  owner.tid == 0 ? std::string() : std::to_string(owner.tid),
+                  std::string(analysis_.processes.ThreadName(owner)), TitleOf(gap.before),
+                  TitleOf(gap.after),
+                  gap.launch == GpuWork::kNoLaunch
+                      ? std::string()
+                      : ApiNameOf(analysis_.api_names, analysis_.correlation.launches[gap.launch]),
+                  LineOf(parts, path), FoldedText(analysis_.frames, path)});
   }
 
  private:

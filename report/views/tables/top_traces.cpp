@@ -168,14 +168,14 @@ class ApiTrace {
 
   void MakeRow(size_t index, Row& cells) const {
     const Launch& launch = analysis_.correlation.launches[order_[index]];
-    const Owner owner = OwnerOf(analysis_, launch);
-    cells.assign(
-        {SinceStart(launch.start_ns, start_ns_), std::to_string(launch.end_ns - launch.start_ns),
-         ApiNameOf(analysis_.api_names, launch), std::to_string(launch.return_value),
-         // What probes saw has no id.
-         launch.probe != 0 ? std::string() : std::to_string(launch.correlation_id),
-         std::to_string(launch.pid), std::to_string(launch.tid),
-         std::string(analysis_.processes.ThreadName(owner.process, owner.tid, owner.time_ns))});
+    const Owner owner = launch.owner();
+    cells.assign({SinceStart(launch.start_ns, start_ns_),
+                  std::to_string(launch.end_ns - launch.start_ns),
+                  ApiNameOf(analysis_.api_names, launch), std::to_string(launch.return_value),
+                  // What probes saw has no id.
+                  launch.probe != 0 ? std::string() : std::to_string(launch.correlation_id),
+                  std::to_string(launch.pid), std::to_string(launch.tid),
+                  std::string(analysis_.processes.ThreadName(owner))});
   }
 
  private:
@@ -222,10 +222,9 @@ std::vector<Execution> Executions(TableSource& source) {
     if (work.launch == GpuWork::kNoLaunch) continue;
     const Launch& launch = analysis.correlation.launches[work.launch];
     if (!launch.has_call) continue;
-    const uint32_t gpu = analysis.gpus.Of(work.instance, work.device_id).number;
     const StringId name = analysis.model.events.kernels.Get<&Kernel::name>(work.index);
     Add(launch, work,
-        phases[{launch.pid, launch.tid, gpu, ApiNameOf(analysis.api_names, launch),
+        phases[{launch.pid, launch.tid, work.gpu, ApiNameOf(analysis.api_names, launch),
                 source.names.KernelName(name)}]);
   }
   std::vector<Execution> rows;

@@ -51,7 +51,7 @@ class UnfinishedRows {
     if (row.work == kNoWork) return;
     const GpuWork work = analysis_.correlation.work[row.work];
     const LoadedEvents& events = analysis_.model.events;
-    cells[3] = std::to_string(analysis_.gpus.Of(work.instance, work.device_id).number);
+    cells[3] = std::to_string(work.gpu);
     cells[6] = std::to_string(ContextOf(events, work));
     cells[7] = std::to_string(work.stream_id);
     cells[12] = names_.Title(work);

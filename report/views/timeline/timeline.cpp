@@ -355,7 +355,7 @@ void Timeline::WritePause(const Pause& pause) {
 }
 
 void Timeline::WriteRange(const NvtxRange& range) {
-  Owner owner = OwnerOf(analysis_, range);
+  Owner owner = range.owner();
   if (range.style == NvtxStyle::kStartEnd) owner.tid = 0;
   sink_.Slice(tracks_.Ranges(owner, range.start_ns, range.end_ns),
               sink_.Name(analysis_.nvtx.LabelOf(range), "nvtx"), range.start_ns, range.end_ns);
@@ -364,8 +364,7 @@ void Timeline::WriteRange(const NvtxRange& range) {
 
 void Timeline::WriteCall(uint32_t index) {
   const Launch& launch = launches_[index];
-  const TraceTrack track =
-      tracks_.Calls(OwnerOf(analysis_, launch), launch.start_ns, launch.end_ns);
+  const TraceTrack track = tracks_.Calls(launch.owner(), launch.start_ns, launch.end_ns);
   Call& call = written_calls_[index];
   call.track = track;
   sink_.Slice(track, names_.OfCall(launch), launch.start_ns, launch.end_ns);
@@ -411,7 +410,7 @@ void Timeline::WriteUnfinished(const GpuWork& work) {
 }
 
 void Timeline::WriteOverhead(const DriverTime& overhead) {
-  const ProcessId process = OwnerOf(analysis_, overhead).process;
+  const ProcessId process = overhead.process;
   sink_.Slice(tracks_.Overheads(process, overhead.start_ns, overhead.end_ns),
               sink_.Name(TitleOf(overhead), "overhead"), overhead.start_ns, overhead.end_ns);
   WriteOverheadArgs(analysis_, overhead, sink_);

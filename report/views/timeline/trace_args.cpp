@@ -68,7 +68,7 @@ void WriteAllArgs(const Analysis& analysis, const Record& record, const GpuWork&
   }
   WriteArgs(record, sink);
   WriteLatency(analysis, work, sink);
-  sink.Arg("device", analysis.gpus.Of(work.instance, work.device_id).number);
+  sink.Arg("device", work.gpu);
   sink.Arg("context", record.context_id);
   if (record.stream_id != kNoSynchronizedObject) sink.Arg("stream", record.stream_id);
   sink.Arg("correlation", record.correlation_id);

@@ -48,9 +48,6 @@ class Counters {
   uint64_t Write();
 
  private:
-  uint32_t GpuOf(const GpuWork& work) const {
-    return analysis_.gpus.Of(work.instance, work.device_id).number;
-  }
   void WriteBusy();
   void WriteCopies();
   void WriteQueue();
@@ -97,7 +94,7 @@ void Counters::WriteCopies() {
   std::vector<Part> parts;
   for (const uint32_t i : analysis_.Work().places()) {
     if (all[i].kind != WorkKind::kMemcpy || !all[i].timed) continue;
-    parts.push_back({GpuOf(all[i]), copy_of(i).copy_kind, i});
+    parts.push_back({all[i].gpu, copy_of(i).copy_kind, i});
   }
   WriteParts(
       std::move(parts),
@@ -122,7 +119,7 @@ void Counters::WriteQueue() {
   for (uint32_t i = 0; i < launches.size(); ++i) {
     if (first_work[i] == kNoWork) continue;
     const GpuWork& work = all[first_work[i]];
-    if (work.start_ns > launches[i].start_ns) parts.push_back({GpuOf(work), 0, i});
+    if (work.start_ns > launches[i].start_ns) parts.push_back({work.gpu, 0, i});
   }
   WriteParts(
       std::move(parts),
@@ -263,10 +260,8 @@ uint64_t Counters::Write() {
   uint64_t end_ns = 0;
   for (const GpuWork& work : analysis_.Work()) {
     if (!IsOnGpu(work)) continue;
-    begin_ns = std::min(begin_ns, work.start_ns);
+    begin_ns = std::min({begin_ns, work.start_ns, work.called_ns});
     end_ns = std::max(end_ns, work.end_ns);
-    if (work.launch == GpuWork::kNoLaunch) continue;
-    begin_ns = std::min(begin_ns, analysis_.correlation.launches[work.launch].start_ns);
   }
   if (begin_ns > end_ns) return buckets_ ? buckets_->width_ns() : 0;
   buckets_.emplace(begin_ns, end_ns);

@@ -92,8 +92,8 @@ TraceCallers::TraceCallers(Analysis& analysis, TraceSink& sink)
 
 const TraceCallers::Callers& TraceCallers::Of(const Launch& launch) {
   if (!launch.stack && !launch.python_stack) return other_ = {};
-  const Owner owner = OwnerOf(analysis_, launch);
-  const SpaceId space = analysis_.processes.SpaceAt(owner.process, owner.time_ns);
+  const Owner owner = launch.owner();
+  const SpaceId space = analysis_.processes.SpaceAt(owner);
   auto& of_space = known_[space];
   const uint64_t key = uint64_t{launch.stack.value} << 32 | launch.python_stack.value;
   if (const auto known = of_space.find(key); known != of_space.end()) return known->second;

@@ -14,19 +14,19 @@ void TraceSamples::Close(Thread& thread, size_t depth, uint64_t time_ns) {
   }
 }
 
-void TraceSamples::WriteMoment(const CpuSample& sample) {
+void TraceSamples::WriteMoment(const Owned<CpuSample>& sample) {
   const std::string_view event = weights_.NameOf(sample);
   const auto [name, is_new] = events_.try_emplace(event);
   if (is_new) name->second = sink_.Name(event, "event");
-  sink_.Instant(tracks_.Moments(OwnerOf(analysis_, sample), event), name->second, sample.time_ns);
+  sink_.Instant(tracks_.Moments(sample.owner(), event), name->second, sample.time_ns);
   sink_.Arg("weight", weights_.Of(sample));
   const std::string stack = names_.StackOf(paths_.OfSample(sample));
   if (!stack.empty()) sink_.ArgText("stack", stack);
 }
 
-void TraceSamples::Write(const CpuSample& sample) {
+void TraceSamples::Write(const Owned<CpuSample>& sample) {
   if (!weights_.IsOfTime(sample)) return WriteMoment(sample);
-  const Owner owner = OwnerOf(analysis_, sample);
+  const Owner owner = sample.owner();
   if (sink_.has_stacks()) {
     sink_.Sample({.thread = tracks_.ThreadOf(owner),
                   .time_ns = sample.time_ns,
@@ -35,7 +35,7 @@ void TraceSamples::Write(const CpuSample& sample) {
                  paths_.tree());
     return;
   }
-  Thread& thread = threads_[{owner.process, owner.tid}];
+  Thread& thread = threads_[owner.thread()];
   if (thread.track.tid == 0) thread.track = tracks_.Samples(owner);
   // The thread slept when this sample is late: what was open ended with the last one's share.
   if (sample.time_ns - thread.last_ns > AddSaturated(thread.weight_ns, thread.weight_ns / 2)) {
@@ -75,16 +75,16 @@ TraceHits::TraceHits(const Analysis& analysis, CallPaths& paths, const TraceName
       tracks_(tracks),
       sink_(sink),
       probes_(analysis.model) {
-  for (const ProbeHit& hit : analysis.ProbeHits()) {
+  for (const Owned<ProbeHit>& hit : analysis.ProbeHits()) {
     if (probes_.Of(hit) != nullptr) hits_.push_back(&hit);
   }
 }
 
-void TraceHits::Write(const ProbeHit& hit) {
+void TraceHits::Write(const Owned<ProbeHit>& hit) {
   const Probe& probe = *probes_.Of(hit);
   const auto [name, is_new] = titles_.try_emplace(&probe);
   if (is_new) name->second = sink_.Name(probes_.NameOf(probe), "probe");
-  sink_.Instant(tracks_.ThreadOf(OwnerOf(analysis_, hit)), name->second, hit.time_ns);
+  sink_.Instant(tracks_.ThreadOf(hit.owner()), name->second, hit.time_ns);
   sink_.ArgText("probe", probes_.TitleOf(probe));
   if (IsReturn(probe)) sink_.Arg("result", hit.return_value);
   if (hit.stack) sink_.ArgText("stack", names_.StackOf(paths_.OfHit(hit)));

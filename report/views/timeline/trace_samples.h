@@ -33,7 +33,7 @@ class TraceSamples {
         weights_(analysis.model, analysis.shown) {}
 
   // In order of time.
-  void Write(const CpuSample& sample);
+  void Write(const Owned<CpuSample>& sample);
   // Ends what the last samples began.
   void Finish();
   // Slices that are not written yet.
@@ -51,14 +51,14 @@ class TraceSamples {
     uint64_t weight_ns = 0;       // what it stands for
   };
   void Close(Thread& thread, size_t depth, uint64_t time_ns);
-  void WriteMoment(const CpuSample& sample);
+  void WriteMoment(const Owned<CpuSample>& sample);
 
   const Analysis& analysis_;
   CallPaths& paths_;
   TraceNames& names_;
   TraceTracks& tracks_;
   TraceSink& sink_;
-  std::map<std::pair<ProcessId, uint32_t>, Thread> threads_;
+  std::map<ThreadKey, Thread> threads_;
   const SampleWeights weights_;
   std::unordered_map<std::string_view, TraceName> events_;  // by their names
   std::vector<PathId> path_;
@@ -73,9 +73,9 @@ class TraceHits {
             TraceTracks& tracks, TraceSink& sink);
 
   // In order of time.
-  const std::vector<const ProbeHit*>& hits() const { return hits_; }
+  const std::vector<const Owned<ProbeHit>*>& hits() const { return hits_; }
   // One of them.
-  void Write(const ProbeHit& hit);
+  void Write(const Owned<ProbeHit>& hit);
 
  private:
   const Analysis& analysis_;
@@ -84,7 +84,7 @@ class TraceHits {
   TraceTracks& tracks_;
   TraceSink& sink_;
   const UserProbes probes_;
-  std::vector<const ProbeHit*> hits_;
+  std::vector<const Owned<ProbeHit>*> hits_;
   std::unordered_map<const Probe*, TraceName> titles_;
 };
 

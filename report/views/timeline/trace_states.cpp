@@ -12,18 +12,18 @@ namespace xpu {
 void TraceStates::Find() {
   std::map<ThreadKey, Thread> threads;
   const auto of = [&](const Owner& owner) -> Thread& {
-    Thread& thread = threads[{owner.process, owner.tid}];
+    Thread& thread = threads[owner.thread()];
     thread.owner = owner;
     return thread;
   };
-  for (const OffCpuWait& wait : analysis_.OffCpuWaits()) {
-    Thread& thread = of(OwnerOf(analysis_, wait));
+  for (const Owned<OffCpuWait>& wait : analysis_.OffCpuWaits()) {
+    Thread& thread = of(wait.owner());
     const OffCpuTimes times = TimesOf(wait);
     thread.waits.push_back(&wait);
     thread.recorded_ns = AddSaturated(thread.recorded_ns, times.blocked_ns + times.runnable_ns);
   }
-  for (const OffCpuSum& sum : analysis_.OffCpuSums()) {
-    Thread& thread = of(OwnerOf(analysis_, sum));
+  for (const Owned<OffCpuSum>& sum : analysis_.OffCpuSums()) {
+    Thread& thread = of(sum.owner());
     thread.recorded_ns = AddSaturated(thread.recorded_ns, sum.duration);
     thread.end_ns = std::max(thread.end_ns, sum.time_ns);
   }
@@ -33,21 +33,21 @@ void TraceStates::Find() {
 }
 
 void TraceStates::AddThread(const Thread& thread) {
-  std::vector<const OffCpuWait*> waits = thread.waits;
+  std::vector<const Owned<OffCpuWait>*> waits = thread.waits;
   std::sort(waits.begin(), waits.end(),
             [](const OffCpuWait* a, const OffCpuWait* b) { return a->start_ns < b->start_ns; });
   uint64_t until_ns = thread.end_ns - std::min(thread.recorded_ns, thread.end_ns);
   if (!waits.empty() && (thread.end_ns == 0 || waits.front()->start_ns < until_ns)) {
     until_ns = waits.front()->start_ns;
   }
-  begins_[{thread.owner.process, thread.owner.tid}] = until_ns;
+  begins_[thread.owner.thread()] = until_ns;
   const auto run_until = [&](uint64_t ns) {
     if (ns > until_ns) {
       states_.push_back({.start_ns = until_ns, .end_ns = ns, .owner = thread.owner});
     }
     until_ns = std::max(until_ns, ns);
   };
-  for (const OffCpuWait* wait : waits) {
+  for (const Owned<OffCpuWait>* wait : waits) {
     if (wait->start_ns < until_ns) continue;  // overlaps another one: the capture is damaged
     run_until(wait->start_ns);
     AddWait(thread.owner, *wait);
@@ -56,7 +56,7 @@ void TraceStates::AddThread(const Thread& thread) {
   run_until(thread.end_ns);
 }
 
-void TraceStates::AddWait(const Owner& owner, const OffCpuWait& wait) {
+void TraceStates::AddWait(const Owner& owner, const Owned<OffCpuWait>& wait) {
   const OffCpuTimes times = TimesOf(wait);
   const uint64_t ready_ns = wait.start_ns + times.blocked_ns;
   State state{.start_ns = wait.start_ns, .end_ns = ready_ns, .owner = owner, .wait = &wait};
@@ -85,7 +85,7 @@ void TraceStates::Write(size_t at) {
     sink_.AdjacentSlice(track, NameOf("running"), state.start_ns, state.end_ns);
     return;
   }
-  const OffCpuWait& wait = *state.wait;
+  const Owned<OffCpuWait>& wait = *state.wait;
   const bool is_named = state.kind == Kind::kWaiting || !IsWait(wait.state);
   sink_.AdjacentSlice(track, NameOf(is_named ? WaitName(wait) : "runnable"), state.start_ns,
                       state.end_ns);
@@ -102,10 +102,10 @@ void TraceStates::Write(size_t at) {
 }
 
 void TraceStates::WriteArrow(const State& state, TraceTrack track) {
-  const OffCpuWait& wait = *state.wait;
+  const Owned<OffCpuWait>& wait = *state.wait;
   if (wait.waker != OffCpuWaker::kThread) return;
   const Owner waker = WakerOf(analysis_, wait);
-  const auto begin = begins_.find({waker.process, waker.tid});
+  const auto begin = begins_.find(waker.thread());
   if (begin == begins_.end() || begin->second >= state.start_ns) return;
   sink_.Arrow("wakeup", 0, tracks_.States(waker), state.start_ns, track, state.start_ns);
 }

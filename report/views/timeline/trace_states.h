@@ -33,25 +33,24 @@ class TraceStates {
   void Write(size_t at);
 
  private:
-  using ThreadKey = std::pair<ProcessId, uint32_t>;
   enum class Kind : uint8_t { kRunning, kWaiting, kRunnable };
   struct State {
     uint64_t start_ns = 0;
     uint64_t end_ns = 0;
     Owner owner;
     Kind kind = Kind::kRunning;
-    const OffCpuWait* wait = nullptr;  // nullptr: it runs
+    const Owned<OffCpuWait>* wait = nullptr;  // nullptr: it runs
   };
   // A thread's states, whose first and last ones only its sums tell.
   struct Thread {
     Owner owner;
-    std::vector<const OffCpuWait*> waits;
+    std::vector<const Owned<OffCpuWait>*> waits;
     uint64_t recorded_ns = 0;  // all of its states together
     uint64_t end_ns = 0;       // of the last one; 0: not known
   };
 
   void AddThread(const Thread& thread);
-  void AddWait(const Owner& owner, const OffCpuWait& wait);
+  void AddWait(const Owner& owner, const Owned<OffCpuWait>& wait);
   void WriteArrow(const State& state, TraceTrack track);
   const TraceName& NameOf(const std::string& name);
 

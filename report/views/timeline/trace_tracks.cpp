@@ -53,7 +53,7 @@ TraceTracks::TraceTracks(const Analysis& analysis, TraceSink& sink)
     : analysis_(analysis), sink_(sink) {
   for (const GpuWork& work : analysis.Work()) {
     if (!work.timed) continue;
-    users_[analysis.gpus.Of(work.instance, work.device_id).number].insert(work.instance);
+    users_[work.gpu].insert(work.instance);
   }
 }
 
@@ -114,9 +114,9 @@ TraceTracks::Nest TraceTracks::MakeThread(const Owner& owner) {
 }
 
 TraceTracks::Nest& TraceTracks::FindThread(const Owner& owner) {
-  auto at = threads_.find({owner.process, owner.tid});
+  auto at = threads_.find(owner.thread());
   if (at == threads_.end()) {
-    at = threads_.emplace(ThreadKey(owner.process, owner.tid), MakeThread(owner)).first;
+    at = threads_.emplace(owner.thread(), MakeThread(owner)).first;
   }
   return at->second;
 }
@@ -134,9 +134,9 @@ TraceTracks::Nest TraceTracks::MakeRanges(const Owner& owner) {
 }
 
 TraceTrack TraceTracks::Ranges(const Owner& owner, uint64_t start_ns, uint64_t end_ns) {
-  auto at = ranges_.find({owner.process, owner.tid});
+  auto at = ranges_.find(owner.thread());
   if (at == ranges_.end()) {
-    at = ranges_.emplace(ThreadKey(owner.process, owner.tid), MakeRanges(owner)).first;
+    at = ranges_.emplace(owner.thread(), MakeRanges(owner)).first;
   }
   return InNest(at->second, start_ns, end_ns);
 }
@@ -153,36 +153,29 @@ TraceTrack TraceTracks::Critical(const Owner& owner) {
   return track;
 }
 
+TraceTrack TraceTracks::MakeRow(const Owner& owner, std::string_view what, uint64_t row) {
+  const TraceTrack track{Pid(owner.process), next_id_++};
+  sink_.NameThread(track, TraceTrackKind::kOther,
+                   Format("{} (tid {}): {}", ThreadTitle(owner), owner.tid, what),
+                   uint64_t{owner.tid} * kRowsOfThread + row);
+  return track;
+}
+
 TraceTrack TraceTracks::Samples(const Owner& owner) {
-  const auto [at, is_new] = samples_.try_emplace({owner.process, owner.tid});
-  if (is_new) {
-    at->second = {Pid(owner.process), next_id_++};
-    sink_.NameThread(at->second, TraceTrackKind::kOther,
-                     Format("{} (tid {}): CPU samples", ThreadTitle(owner), owner.tid),
-                     uint64_t{owner.tid} * kRowsOfThread + kSamplesRow);
-  }
+  const auto [at, is_new] = samples_.try_emplace(owner.thread());
+  if (is_new) at->second = MakeRow(owner, "CPU samples", kSamplesRow);
   return at->second;
 }
 
 TraceTrack TraceTracks::States(const Owner& owner) {
-  const auto [at, is_new] = states_.try_emplace({owner.process, owner.tid});
-  if (is_new) {
-    at->second = {Pid(owner.process), next_id_++};
-    sink_.NameThread(at->second, TraceTrackKind::kOther,
-                     Format("{} (tid {}): states", ThreadTitle(owner), owner.tid),
-                     uint64_t{owner.tid} * kRowsOfThread + kStatesRow);
-  }
+  const auto [at, is_new] = states_.try_emplace(owner.thread());
+  if (is_new) at->second = MakeRow(owner, "states", kStatesRow);
   return at->second;
 }
 
 TraceTrack TraceTracks::Moments(const Owner& owner, std::string_view event) {
-  const auto [at, is_new] = moments_.try_emplace({{owner.process, owner.tid}, std::string(event)});
-  if (is_new) {
-    at->second = {Pid(owner.process), next_id_++};
-    sink_.NameThread(at->second, TraceTrackKind::kOther,
-                     Format("{} (tid {}): {}", ThreadTitle(owner), owner.tid, event),
-                     uint64_t{owner.tid} * kRowsOfThread + kSamplesRow);
-  }
+  const auto [at, is_new] = moments_.try_emplace({owner.thread(), std::string(event)});
+  if (is_new) at->second = MakeRow(owner, event, kSamplesRow);
   return at->second;
 }
 
@@ -240,18 +233,17 @@ uint64_t TraceTracks::StreamOf(const GpuWork& work) const {
   return work.kind == WorkKind::kSynchronization ? kSynchronizations : work.stream_id;
 }
 
-TraceTracks::Lanes TraceTracks::MakeStream(const GpuWork& work, uint32_t gpu) {
+TraceTracks::Lanes TraceTracks::MakeStream(const GpuWork& work) {
   const uint64_t stream = StreamOf(work);
-  const std::set<InstanceId>& users = users_[gpu];
+  const std::set<InstanceId>& users = users_[work.gpu];
   Lanes lanes;
-  lanes.pid = Gpu(gpu);
+  lanes.pid = Gpu(work.gpu);
   lanes.title = stream == kSynchronizations ? "synchronizations"
                 : stream == kStreamWaits    ? "event waits of streams"
                                             : Format("stream {}", stream);
   if (users.size() > 1) {
-    const ProcessId process = OwnerOf(analysis_, work).process;
-    AppendFormat(lanes.title, " of {}", ProcessTitle(process));
-    if (process) AppendFormat(lanes.title, " ({})", analysis_.processes[process].pid);
+    AppendFormat(lanes.title, " of {}", ProcessTitle(work.process));
+    if (work.process) AppendFormat(lanes.title, " ({})", analysis_.processes[work.process].pid);
   }
   const auto user = static_cast<uint64_t>(std::distance(users.begin(), users.find(work.instance)));
   const uint64_t row = std::min<uint64_t>(stream, kStreamsOfProcess - 1);
@@ -260,10 +252,9 @@ TraceTracks::Lanes TraceTracks::MakeStream(const GpuWork& work, uint32_t gpu) {
 }
 
 TraceTrack TraceTracks::Work(const GpuWork& work) {
-  const uint32_t gpu = analysis_.gpus.Of(work.instance, work.device_id).number;
-  const StreamKey key(work.instance, gpu, StreamOf(work));
+  const StreamKey key(work.instance, work.gpu, StreamOf(work));
   auto at = streams_.find(key);
-  if (at == streams_.end()) at = streams_.emplace(key, MakeStream(work, gpu)).first;
+  if (at == streams_.end()) at = streams_.emplace(key, MakeStream(work)).first;
   return InLane(at->second, work.start_ns, work.end_ns);
 }
 

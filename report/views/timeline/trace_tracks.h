@@ -95,7 +95,6 @@ class TraceTracks {
     NestingLane lane;
     Lanes crossing;  // for those that overlap others without nesting
   };
-  using ThreadKey = std::pair<ProcessId, uint32_t>;
   using StreamKey = std::tuple<InstanceId, uint32_t, uint64_t>;  // GPU, stream
 
   TraceTrack InLane(Lanes& lanes, uint64_t start_ns, uint64_t end_ns);
@@ -105,8 +104,10 @@ class TraceTracks {
   Nest MakeThread(const Owner& owner);
   Nest& FindThread(const Owner& owner);
   Nest MakeRanges(const Owner& owner);
+  // Makes a row for `what` of the thread; `row` is its place among the rows of the thread.
+  TraceTrack MakeRow(const Owner& owner, std::string_view what, uint64_t row);
   uint64_t StreamOf(const GpuWork& work) const;
-  Lanes MakeStream(const GpuWork& work, uint32_t gpu);
+  Lanes MakeStream(const GpuWork& work);
   uint32_t Pid(ProcessId process);
   std::string ProcessTitle(ProcessId process) const;
   std::string ThreadTitle(const Owner& owner) const;

@@ -26,8 +26,8 @@ class CorrelateTest : public testing::Test {
   const Correlation& Run() {
     model_ = builder_.Build();
     OrderByTime(model_.events);
-    result_ = Correlate(model_, Clocks(model_), ApiNames(model_),
-                        GraphNodes(model_.events.graph_nodes.rows()));
+    result_ = Correlate(model_, ProcessHistory(model_), Clocks(model_), ApiNames(model_),
+                        GpuDevices(model_), GraphNodes(model_.events.graph_nodes.rows()));
     return result_;
   }
   Launch LaunchOf(size_t work) const { return result_.launches[result_.work[work].launch]; }

@@ -221,7 +221,7 @@ TEST_F(ImportTest, ProcessesWithTheSameIdsAreDistinguishedByTime) {
       "CONCURRENT_KERNEL [ 200, 300 ] duration 100, \"early\", correlationId 7\n"
       "CONCURRENT_KERNEL [ 800, 900 ] duration 100, \"alone\", correlationId 9\n");
   const auto pid_of = [&](size_t kernel) {
-    return PidOf(analysis, analysis.model.events.kernels[kernel].instance);
+    return analysis.correlation.PidOf(analysis.model.events.kernels[kernel].instance);
   };
   EXPECT_EQ(pid_of(0), 6u);
   EXPECT_EQ(pid_of(1), 5u);
@@ -279,7 +279,7 @@ TEST_F(ImportTest, PeerCopiesGraphsAndPools) {
   EXPECT_EQ(memory.pool_address, 32u);
   EXPECT_EQ(memory.pool_size_bytes, 128u);
   EXPECT_EQ(memory.pool_utilized_bytes, 8u);
-  EXPECT_EQ(PidOf(analysis, memory.instance), 9u);
+  EXPECT_EQ(analysis.correlation.PidOf(memory.instance), 9u);
   EXPECT_EQ(notes_.find("lines of no record"), std::string::npos);
 }
 

@@ -56,7 +56,7 @@ template <typename Edit>
 void EditSample(SampleList& samples, size_t place, Edit edit) {
   SampleList edited;
   for (size_t i = 0; i < samples.size(); ++i) {
-    CpuSample sample = samples[i];
+    Owned<CpuSample> sample = samples[i];
     if (i == place) edit(sample);
     edited.push_back(sample);
   }

@@ -253,7 +253,7 @@ TEST_F(OffCpuTest, StatesOfAThreadAddUp) {
   Sum(kAppPid, OffCpuState::kRunning, 9, 5'000, 0);
   const std::vector<ThreadStates> threads = FindThreadStates(Built());
   ASSERT_EQ(threads.size(), 1u);
-  EXPECT_EQ(threads[0].tid, kAppPid);
+  EXPECT_EQ(threads[0].owner.tid, kAppPid);
   EXPECT_EQ(threads[0].running_ns, 5'000u);
   EXPECT_EQ(threads[0].waiting_ns, 426u);
   EXPECT_EQ(threads[0].runnable_ns, 179u);
@@ -264,7 +264,7 @@ TEST_F(OffCpuTest, ThreadsThatCouldRunComeFirst) {
   Wait(6, 1'000, 1'500, 1'600).system_call = SYS_read;
   const std::vector<ThreadStates> threads = FindThreadStates(Built());
   ASSERT_EQ(threads.size(), 2u);
-  EXPECT_EQ(threads[0].tid, 6u);
+  EXPECT_EQ(threads[0].owner.tid, 6u);
 }
 
 TEST_F(OffCpuTest, TheSummaryLeavesOutKernelThreads) {

@@ -59,8 +59,8 @@ class ProbeLaunchesTest : public testing::Test {
   const Correlation& Run() {
     model_ = builder_.Build();
     OrderByTime(model_.events);
-    result_ = Correlate(model_, Clocks(model_), ApiNames(model_),
-                        GraphNodes(model_.events.graph_nodes.rows()));
+    result_ = Correlate(model_, ProcessHistory(model_), Clocks(model_), ApiNames(model_),
+                        GpuDevices(model_), GraphNodes(model_.events.graph_nodes.rows()));
     return result_;
   }
   using Calls = std::vector<std::string>;

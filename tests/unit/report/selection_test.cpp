@@ -66,7 +66,7 @@ TEST(SelectedTest, EventsInTheOrderOfTheirList) {
 }
 
 // What selects cannot change what it selects from.
-static_assert(std::is_const_v<decltype(Trace::model)>);
+static_assert(std::is_const_v<std::remove_reference_t<decltype(Trace::model)>>);
 static_assert(std::is_const_v<decltype(Trace::correlation)>);
 static_assert(std::is_const_v<decltype(Trace::nvtx)>);
 static_assert(std::is_const_v<std::remove_reference_t<decltype(Analysis::model)>>);

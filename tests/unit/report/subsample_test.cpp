@@ -30,7 +30,8 @@ std::map<WorkKey, Attribution> Attributions(const Model& model) {
   const Clocks clocks(model);
   const ApiNames names(model);
   const Correlation correlation =
-      Correlate(model, clocks, names, GraphNodes(model.events.graph_nodes.rows()));
+      Correlate(model, ProcessHistory(model), clocks, names, GpuDevices(model),
+                GraphNodes(model.events.graph_nodes.rows()));
   std::map<WorkKey, Attribution> result;
   for (const GpuWork& work : correlation.work) {
     Attribution& to = result[{work.kind, work.instance.value, work.correlation_id, work.start_ns}];
