@@ -149,11 +149,12 @@ class CompactList {
     for (Event& rest : rests_) edit(rest);
   }
 
-  // Finds the process of each event, when all are there and in order.
-  template <typename History>
+  // Finds the process of each event, when all are there and in order. `kPid` and `kTime`: the
+  // fields that say it.
+  template <auto kPid, auto kTime, typename History>
   void FindProcesses(const History& history) {
-    for (const Event& event : *this) {
-      processes_.push_back({history.At(event.pid, event.owner().time_ns).value});
+    for (size_t i = 0; i < size(); ++i) {
+      processes_.push_back({history.At(Get<kPid>(i), Get<kTime>(i)).value});
     }
   }
 

@@ -61,7 +61,7 @@ void Unite(std::vector<One>& all) {
   Unite(all, [](One&, const One&) {});
 }
 
-// What two disjoint lists have in common.
+// Returns the times that two disjoint lists share.
 inline std::vector<Interval> Intersection(const std::vector<Interval>& a,
                                           const std::vector<Interval>& b) {
   std::vector<Interval> common;
@@ -110,8 +110,8 @@ void ForEachOverlap(const List& list, uint64_t from_ns, uint64_t to_ns, Visit vi
   }
 }
 
-// Finds the intervals around a place among many that may overlap, of which those are passed over
-// that end before it. Of bytes or time alike.
+// Finds the intervals around a place, an address or a time, among many that may overlap: it passes
+// over those that end before the place.
 class IntervalIndex {
  public:
   // In order of their start; calls end_of(place in the list).

@@ -202,7 +202,7 @@ void Finder::AddUndelivered() {
   for (const GpuWork& work : work_) {
     if (work.kind == WorkKind::kSynchronization || work.launch == GpuWork::kNoLaunch) continue;
     uint64_t& last_ns = delivered_ns[{work.instance, launches_.Get<&Launch::tid>(work.launch)}];
-    last_ns = std::max(last_ns, StartNs(work.launch));
+    last_ns = std::max(last_ns, work.called_ns);
   }
   const std::set<InstanceId> losing = LosingInstances();
   std::map<std::tuple<InstanceId, StackId, StackId>, LaunchGroup> by_stack;
@@ -252,6 +252,11 @@ void Finder::FindEnds() {
   for (const GpuProcess& process : events_.gpu_processes) {
     if (process.times_on_host) keeps_times.insert(process.instance);
   }
+  for (const auto& [key, stream] : streams_) {
+    const auto process = processes_.find(std::get<0>(key));
+    if (process == processes_.end()) continue;
+    process->second.ended_ns = std::max(process->second.ended_ns, stream.ended_ns);
+  }
   const std::map<uint32_t, uint64_t>& xids = analysis_.gpus.xids();
   for (auto& [instance, process] : processes_) {
     process.returned_ns = returned_ns_[instance];
@@ -261,11 +266,6 @@ void Finder::FindEnds() {
     for (const UnfinishedStream& stream : process.streams) {
       const auto xid = xids.find(work_.Get<&GpuWork::gpu>(stream.work.front()));
       if (xid != xids.end()) process.xid = xid->second;
-    }
-    for (const auto& [key, stream] : streams_) {
-      if (std::get<0>(key) == instance) {
-        process.ended_ns = std::max(process.ended_ns, stream.ended_ns);
-      }
     }
     const ProcessId id =
         analysis_.processes.At(analysis_.correlation.PidOf(instance), recorded_until_ns);

@@ -137,7 +137,9 @@ class LaunchList {
     launches_.EditRests(edit);
   }
   // See CompactList::FindProcesses.
-  void FindProcesses(const ProcessHistory& processes) { launches_.FindProcesses(processes); }
+  void FindProcesses(const ProcessHistory& processes) {
+    launches_.FindProcesses<&Launch::pid, &Launch::start_ns>(processes);
+  }
   // One more record is matched to the launch.
   void CountWork(size_t place) {
     if (work_counts_.empty()) work_counts_.resize(size());

@@ -31,7 +31,7 @@ Trace::Trace(Model loaded, const CorrelateOptions& correlate)
       nvtx(model, processes, correlation),
       sources(model) {
   LoadedEvents& events = loaded_.events;
-  events.cpu_samples.FindProcesses(processes);
+  events.cpu_samples.FindProcesses<&CpuSample::pid, &CpuSample::time_ns>(processes);
   events.probe_hits.FindProcesses(processes);
   events.off_cpu_waits.FindProcesses(processes);
   events.off_cpu_sums.FindProcesses(processes);

@@ -405,7 +405,7 @@ std::vector<StepCost> StepCosts(const Analysis& analysis, const StepSeries& seri
   for (size_t i = 0; i < steps.size(); ++i) {
     costs[i].duration_ns = steps[i].end_ns - steps[i].start_ns;
     UniteSpans(spans[i]);
-    for (const BusySpan& span : spans[i]) costs[i].busy_ns += span.end_ns - span.start_ns;
+    costs[i].busy_ns = LengthNs(spans[i]);
   }
   for (size_t i = 0; i < steps.size(); ++i) {
     if (spans[i].empty()) continue;

@@ -14,6 +14,7 @@
 #include "report/analysis/call_paths.h"
 #include "report/analysis/call_tree.h"
 #include "report/model/flat_map.h"
+#include "report/model/intervals.h"
 #include "report/model/recorded_time.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_idle.h"
@@ -68,7 +69,7 @@ std::vector<Busy> BusyRows(const Analysis& analysis) {
     std::tie(busy.gpu, busy.stream) = key;
     const GpuBusy& gpu = gpus[busy.gpu];
     UniteSpans(busy.spans);
-    for (const BusySpan& span : busy.spans) busy.busy_ns += span.end_ns - span.start_ns;
+    busy.busy_ns = LengthNs(busy.spans);
     if (!busy.stream) busy.busy_ns = gpu.busy_ns;
     busy.active_ns = gpu.active_ns();
     // What a filter took out is not known by stream.

@@ -172,7 +172,7 @@ class ApiTrace {
     cells.assign({SinceStart(launch.start_ns, start_ns_),
                   std::to_string(launch.end_ns - launch.start_ns),
                   ApiNameOf(analysis_.api_names, launch), std::to_string(launch.return_value),
-                  // What probes saw has no id.
+                  // Launches that only probes saw have no id.
                   launch.probe != 0 ? std::string() : std::to_string(launch.correlation_id),
                   std::to_string(launch.pid), std::to_string(launch.tid),
                   std::string(analysis_.processes.ThreadName(owner))});
