@@ -11,6 +11,7 @@ Analysis::Analysis(Model loaded, SymbolOptions options, const CorrelateOptions& 
       processes(trace_->processes),
       job(trace_->job),
       containers(trace_->containers),
+      tracks(trace_->tracks),
       clocks(trace_->clocks),
       api_names(trace_->api_names),
       gpus(trace_->gpus),

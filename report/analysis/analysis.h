@@ -43,6 +43,7 @@ class Analysis {
   const ProcessHistory& processes;
   const Job& job;
   const Containers& containers;
+  const Tracks& tracks;
   const Clocks& clocks;
   const ApiNames& api_names;
   const GpuDevices& gpus;

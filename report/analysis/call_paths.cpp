@@ -83,7 +83,7 @@ NativePaths::Found NativePaths::Of(StackId stack, PathId root, SpaceId space, ui
 }
 
 Owner WakerOf(const Analysis& analysis, const OffCpuWait& wait) {
-  return analysis.processes.OwnerAt(wait.waker_pid, wait.waker_tid, wait.ready_ns);
+  return analysis.tracks.OwnerAt(wait.waker_pid, wait.waker_tid, wait.ready_ns);
 }
 
 CallPaths::ContextId CallPaths::Intern(const Context& context) {
@@ -116,11 +116,12 @@ void CallPaths::WantAll(const Stacks& stacks) {
     if (IsOverLimit()) return;  // what was not wanted is looked up when it is shown
     analysis_.resolver.Want(stack, analysis_.processes.SpaceAt(owner), owner.time_ns);
   };
-  if (stacks.samples) {
-    for (const Owned<CpuSample>& sample : analysis_.CpuSamples()) {
-      want(sample.stack, sample.owner());
+  const auto want_all = [&](const auto& events) {
+    for (const auto& event : events) {
+      if (event.stack) want(event.stack, event.owner());
     }
-  }
+  };
+  if (stacks.samples) want_all(analysis_.CpuSamples());
   if (stacks.others_samples && !analysis_.shown.events.cpu_samples.is_all()) {
     std::set<uint32_t> pids;
     for (const auto& [instance, process] : analysis_.correlation.processes) {
@@ -144,24 +145,15 @@ void CallPaths::WantAll(const Stacks& stacks) {
       if (wait.waker_stack) want(wait.waker_stack, WakerOf(analysis_, wait));
     }
   }
-  if (stacks.blocks) {
-    for (const Owned<AllocatorEvent>& event : analysis_.AllocatorEvents()) {
-      if (event.stack) want(event.stack, event.owner());
-    }
-  }
-  if (stacks.launches) {
-    for (const Launch& launch : analysis_.Launches()) {
-      if (launch.stack) want(launch.stack, launch.owner());
-    }
-  }
+  if (stacks.blocks) want_all(analysis_.AllocatorEvents());
+  if (stacks.launches) want_all(analysis_.Launches());
   work_before_ = analysis_.resolver.work();
 }
 
 FrameId CallPaths::Comm(const Owner& owner) {
-  const StringId name = analysis_.processes.NameAt(owner.process, owner.tid, owner.time_ns);
-  FrameId& comm = comms_[name.value];
+  FrameId& comm = comms_[owner.track];
   if (!comm) {
-    const std::string_view text = analysis_.model.Text(name);
+    const std::string_view text = analysis_.tracks.NameOf(owner);
     comm = text.empty() ? unknown_ : analysis_.frames.Intern(text);
   }
   return comm;
@@ -197,24 +189,10 @@ uint64_t CallPaths::KeyOf(const EventStack& stack, Context context) {
   return uint64_t{number} << 32 | Intern(context).value;
 }
 
-PathId CallPaths::OfSample(const Owned<CpuSample>& sample) {
-  return OfStack(StackOf(sample), sample.owner(), FrameId{});
-}
-
-PathId CallPaths::OfHit(const Owned<ProbeHit>& hit) {
-  return OfStack(StackOf(hit), hit.owner(), FrameId{});
-}
-
-PathId CallPaths::OfBlock(const Owned<AllocatorEvent>& event) {
-  return OfStack(StackOf(event), event.owner(), FrameId{});
-}
-
 PathId CallPaths::OfWait(const Owned<OffCpuWait>& wait) {
   const bool has_no_frames = !wait.stack && !wait.python_stack;
-  if (has_no_frames && (wait.stack_flags & kStackComplete) != 0) {
-    return OfThread(wait.owner());
-  }
-  return OfStack(StackOf(wait), wait.owner(), FrameId{});
+  if (has_no_frames && (wait.stack_flags & kStackComplete) != 0) return OfThread(wait.owner());
+  return Of(wait);
 }
 
 PathId CallPaths::OfWaker(const OffCpuWait& wait) {

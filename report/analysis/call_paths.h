@@ -15,6 +15,7 @@
 #include "report/analysis/call_tree.h"
 #include "report/model/flat_map.h"
 #include "report/model/model.h"
+#include "report/stacks/mixed_stacks.h"
 #include "report/stacks/stack_resolver.h"
 
 namespace xpu {
@@ -110,11 +111,13 @@ class CallPaths {
   // The same, and looks them up in one go.
   void NameAhead(const Stacks& stacks);
 
-  PathId OfSample(const Owned<CpuSample>& sample);
-  // Of the code that ran into the probe.
-  PathId OfHit(const Owned<ProbeHit>& hit);
+  // The stack that an event was recorded with.
+  template <typename Event>
+  PathId Of(const Owned<Event>& event) {
+    return OfStack(StackOf(event), event.owner(), FrameId{});
+  }
+  // The stack of a wait; the thread alone if it is known to have no frames.
   PathId OfWait(const Owned<OffCpuWait>& wait);
-  PathId OfBlock(const Owned<AllocatorEvent>& event);
   // Where the thread that ended the wait was then; that thread alone if it has no stack.
   PathId OfWaker(const OffCpuWait& wait);
   // The thread alone: the times in a sum have no stacks.
@@ -176,7 +179,7 @@ class CallPaths {
   std::optional<std::pair<Context, ContextId>> last_context_;  // most are like the one before
   FlatMap<PairId> pairs_;  // of a native stack and one of Python
   uint32_t pair_count_ = 0;
-  FlatMap<FrameId> comms_;           // by the id of the text
+  PerTrack<FrameId> comms_;
   std::vector<FrameId> api_frames_;  // by the id of the call's name
 };
 

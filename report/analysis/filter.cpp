@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "report/analysis/call_paths.h"
 #include "report/analysis/call_tree.h"
 #include "report/analysis/gpu_names.h"
+#include "report/model/intervals.h"
 #include "report/model/recorded_time.h"
 #include "report/output/text.h"
 #include "report/trace/correlation.h"
@@ -25,142 +25,197 @@
 namespace xpu {
 namespace {
 
-bool Allows(const std::vector<uint32_t>& allowed, uint32_t value) {
+template <typename Value, typename Wanted>
+bool Allows(const std::vector<Value>& allowed, const Wanted& value) {
   return allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end();
 }
 
-// The work and the calls that are wanted.
+// The names that a pattern is found in; each is looked at once. Without a pattern all are.
+class NameSet {
+ public:
+  NameSet() = default;
+  explicit NameSet(NamePattern pattern) : pattern_(std::move(pattern)) {}
+
+  bool is_all() const { return !pattern_; }
+  // `key` stands for the name that name_of() returns.
+  template <typename NameOf>
+  bool Has(uint32_t key, NameOf name_of) {
+    if (is_all()) return true;
+    const auto [known, is_new] = known_.try_emplace(key);
+    if (is_new) known->second = pattern_->FoundIn(name_of());
+    return known->second;
+  }
+
+ private:
+  std::optional<NamePattern> pattern_;
+  std::unordered_map<uint32_t, bool> known_;
+};
+
+Result<NameSet> NamesOf(const std::string& text, std::string_view what) {
+  if (text.empty()) return NameSet();
+  XPU_ASSIGN_OR_RETURN(NamePattern pattern, NamePattern::Compile(text, what));
+  return NameSet(std::move(pattern));
+}
+
+// What is wanted of the tracks, names, NVTX ranges and times of a trace. What an option says about
+// a track or a name is found out once for each of them.
 class PartFilter {
  public:
-  PartFilter(const FilterOptions& options, const Analysis& analysis,
-             std::optional<NamePattern> kernel, std::optional<NamePattern> api,
-             const std::optional<NamePattern>& nvtx)
+  PartFilter(const FilterOptions& options, const Analysis& analysis, NameSet kernels, NameSet apis,
+             NameSet ranges)
       : options_(options),
         analysis_(analysis),
         names_(analysis, KernelNames::kFull),
-        kernel_(std::move(kernel)),
-        api_(std::move(api)),
+        kernels_(std::move(kernels)),
+        apis_(std::move(apis)),
+        has_ranges_(!ranges.is_all()),
         start_ns_(StartOf(analysis.model)) {
-    if (!nvtx) return;
-    wanted_ranges_.emplace();
-    for (const NvtxRange& range : analysis.nvtx.all()) {
-      wanted_ranges_->push_back(nvtx->FoundIn(analysis.nvtx.NameOf(range)));
+    const std::vector<NvtxRange>& all = analysis.nvtx.all();
+    for (uint32_t i = 0; has_ranges_ && i < all.size(); ++i) {
+      wanted_ranges_.push_back(ranges.Has(i, [&] { return analysis.nvtx.NameOf(all[i]); }));
     }
   }
 
-  bool Wants(const Owned<CpuSample>& sample) const {
-    return !IsAboutGpu() && IsDuring(sample.time_ns, sample.time_ns) && IsOf(sample.owner()) &&
-           IsInside(sample.pid, sample.tid, sample.time_ns);
+  Selection Select() {
+    Selection shown;
+    if (!options_.time.is_all()) {
+      shown.from_ns = AddSaturated(start_ns_, options_.time.start_ns);
+      shown.to_ns = AddSaturated(start_ns_, options_.time.end_ns);
+    }
+    SelectCpu(shown.events);
+    SelectGpus(shown.events);
+    KeepIf(analysis_.nvtx.all(), shown.nvtx_ranges, [&](const NvtxRange& range) {
+      return IsDuring(range.start_ns, range.end_ns) && IsOfThread(range.track) && IsInside(range);
+    });
+    KeepIf(analysis_.correlation.launches, shown.launches, [&](const Launch& launch) {
+      return !HasWorkFilter() && IsDuring(launch.start_ns, launch.end_ns) &&
+             IsOfThread(launch.track) && IsOfApi(launch) && IsInside(launch);
+    });
+    SelectWork(shown);
+    if (ChoosesTracks()) {
+      shown.pids.emplace();
+      for (uint32_t i = 1; i < analysis_.tracks.size(); ++i) {
+        if (IsOfThread(TrackId{i})) shown.pids->insert(analysis_.tracks[TrackId{i}].pid);
+      }
+    }
+    if (has_ranges_) shown.outside = BetweenRanges();
+    return shown;
   }
-  bool Wants(const Owned<ProbeHit>& hit) const {
-    return !IsAboutGpu() && IsDuring(hit.time_ns, hit.time_ns) && IsOf(hit.owner());
+
+ private:
+  // CPU samples and waits are about no GPU.
+  void SelectCpu(EventSets& shown) {
+    const LoadedEvents& events = analysis_.model.events;
+    const auto is_wanted = [&](const auto& event) {
+      const auto [start_ns, end_ns] = SpanOf(event);
+      return !IsAboutGpu() && IsDuring(start_ns, end_ns) && IsOfThread(event.track) &&
+             IsInside(event.pid, event.tid, start_ns);
+    };
+    KeepIf(events.cpu_samples, shown.cpu_samples, is_wanted);
+    KeepIf(events.off_cpu_waits, shown.off_cpu_waits, is_wanted);
+    const UserProbes probes(analysis_.model);  // the others' hits are calls by now
+    KeepIf(events.probe_hits, shown.probe_hits,
+           [&](const Owned<ProbeHit>& hit) { return probes.Of(hit) == nullptr || is_wanted(hit); });
+    // When the times in a sum were is not known.
+    KeepIf(events.off_cpu_sums, shown.off_cpu_sums, [&](const Owned<OffCpuSum>& sum) {
+      return !IsAboutGpu() && options_.time.is_all() && !has_ranges_ && IsOfThread(sum.track);
+    });
+    // Which thread an overhead or a compilation was in is not known.
+    const auto is_wanted_of_driver = [&](const auto& event) {
+      if (IsAboutGpu() || !options_.tids.empty() || has_ranges_) return false;
+      const ClockFit& clock = analysis_.clocks.Of(event.instance);
+      const uint64_t start_ns = clock.ToMonotonic(event.start_ns);
+      return IsDuring(start_ns, clock.ToMonotonic(event.end_ns)) &&
+             IsOfThread(TrackOf(event.instance, start_ns));
+    };
+    KeepIf(events.overheads, shown.overheads, is_wanted_of_driver);
+    KeepIf(events.jit_operations, shown.jit_operations, is_wanted_of_driver);
   }
-  bool Wants(const Owned<OffCpuWait>& wait) const {
-    return !IsAboutGpu() && IsDuring(wait.start_ns, wait.end_ns) && IsOf(wait.owner()) &&
-           IsInside(wait.pid, wait.tid, wait.start_ns);
+
+  void SelectGpus(EventSets& shown) {
+    const LoadedEvents& events = analysis_.model.events;
+    // Memory is selected whenever it was: what is free at a time depends on all before.
+    KeepIf(events.memory_operations, shown.memory_operations,
+           [&](const MemoryOperation& operation) {
+             return IsOfProcess(TrackOf(operation.instance, 0)) && IsOfDevice(operation);
+           });
+    KeepIf(events.allocator_events, shown.allocator_events,
+           [&](const auto& event) { return IsOfProcess(event.track) && IsOfDevice(event); });
+    // States and counters are those of whole GPUs, whichever process used them.
+    KeepIf(events.gpu_states, shown.gpu_states, [&](const GpuState& state) {
+      return IsDuring(state.time_ns, state.time_ns) && IsGpuDevice(state.gpu);
+    });
+    KeepIf(events.gpu_metric_samples, shown.gpu_metric_samples, [&](const auto& sample) {
+      const ClockFit& clock = analysis_.clocks.Of(sample.instance);
+      return IsGpuDevice(sample.gpu) &&
+             IsDuring(clock.ToMonotonic(sample.start_ns), clock.ToMonotonic(sample.end_ns));
+    });
+    // Which kernels are wanted decides the rest (CodeSamples). The time of a sample is when CUPTI
+    // counted what was sampled until then.
+    KeepIf(events.gpu_samples, shown.gpu_samples, [&](const GpuSample& sample) {
+      return IsOfProcess(TrackOf(sample.instance, sample.time_ns));
+    });
   }
-  // When its times were is not known.
-  bool Wants(const Owned<OffCpuSum>& sum) const {
-    return !IsAboutGpu() && options_.time.is_all() && !wanted_ranges_ && IsOf(sum.owner());
+
+  // Selects the work that is wanted, and notes what idle time needs of the rest.
+  void SelectWork(Selection& shown) {
+    const GpuWorkList& all = analysis_.correlation.work;
+    shown.work = EventSet::Where(all.size(), [&](size_t i) {
+      const GpuWork& work = all[i];
+      const bool is_during =
+          work.timed ? IsDuring(work.start_ns, work.end_ns) : options_.time.is_all();
+      const bool is_wanted = IsWanted(work);
+      if (!(is_during && is_wanted) && work.keeps_gpu_busy()) {
+        if (is_during) shown.filtered_work.Add(i);
+        if (is_wanted) AddAround(all, static_cast<uint32_t>(i), shown);
+      }
+      return is_during && is_wanted;
+    });
   }
-  bool Wants(const Launch& launch) const {
-    if (HasWorkFilter() || !WantsApi(launch)) return false;
-    return IsDuring(launch.start_ns, launch.end_ns) && IsOf(launch.owner()) && IsInside(launch);
-  }
-  bool IsDuring(const GpuWork& work) const {
-    return work.timed ? IsDuring(work.start_ns, work.end_ns) : options_.time.is_all();
-  }
-  bool WantsAtAnyTime(const GpuWork& work) {
-    if (!Allows(options_.streams, work.stream_id) || !Allows(options_.devices, work.gpu)) {
+  // At any time.
+  bool IsWanted(const GpuWork& work) {
+    if (!Allows(options_.streams, work.stream_id) || !Allows(options_.devices, work.gpu) ||
+        !IsOfThread(work.track)) {
       return false;
     }
-    if (api_ || wanted_ranges_) {
+    if (!apis_.is_all() || has_ranges_) {
       if (work.launch == GpuWork::kNoLaunch) return false;
       const Launch& launch = analysis_.correlation.launches[work.launch];
-      if (!WantsApi(launch) || !IsInside(launch)) return false;
+      if (!IsOfApi(launch) || !IsInside(launch)) return false;
     }
-    return WantsKernel(work) && IsOf(work.owner());
-  }
-  // Of an overhead or a just-in-time compilation.
-  template <typename Event>
-  bool WantsDriverTime(const Event& event) const {
-    if (IsAboutGpu() || !options_.tids.empty() || wanted_ranges_) return false;
-    const ClockFit& clock = analysis_.clocks.Of(event.instance);
-    const uint64_t begin_ns = clock.ToMonotonic(event.start_ns);
-    if (!IsDuring(begin_ns, clock.ToMonotonic(event.end_ns))) return false;
-    const uint32_t pid = analysis_.correlation.PidOf(event.instance);
-    return IsOf(analysis_.processes.OwnerAt(pid, pid, begin_ns));
-  }
-  // Whenever it was: what is free at a time depends on all before.
-  bool Wants(const MemoryOperation& operation) const {
-    const uint32_t pid = analysis_.correlation.PidOf(operation.instance);
-    return IsOfProcess(analysis_.processes.OwnerAt(pid, pid, 0)) &&
-           Allows(options_.devices,
-                  analysis_.gpus.Of(operation.instance, operation.device_id).number);
-  }
-  bool Wants(const Owned<AllocatorEvent>& event) const {  // all of its time, as above
-    return IsOfProcess(event.owner()) &&
-           Allows(options_.devices, analysis_.gpus.Of(event.instance, event.device_id).number);
-  }
-  // Of whole GPUs, whichever process used them.
-  bool Wants(const GpuState& state) const {
-    return IsDuring(state.time_ns, state.time_ns) && IsOfDevice(state.gpu);
-  }
-  bool Wants(const GpuMetricSample& sample) const {
-    const ClockFit& clock = analysis_.clocks.Of(sample.instance);
-    return IsOfDevice(sample.gpu) &&
-           IsDuring(clock.ToMonotonic(sample.start_ns), clock.ToMonotonic(sample.end_ns));
-  }
-  // As far as it is known of one: which kernels are wanted decides the rest (CodeSamples). Its time
-  // is when CUPTI counted what was sampled until then.
-  bool Wants(const GpuSample& sample) const {
-    const uint32_t pid = analysis_.correlation.PidOf(sample.instance);
-    return IsOfProcess(analysis_.processes.OwnerAt(pid, pid, sample.time_ns));
-  }
-  bool Wants(const NvtxRange& range) const {
-    return IsDuring(range.start_ns, range.end_ns) && IsOf(range.owner()) && IsInside(range);
-  }
-
-  // Of options that choose processes or threads, whatever the others leave of them.
-  std::optional<std::set<uint32_t>> ChosenProcesses() const {
-    if (options_.pids.empty() && options_.tids.empty() && options_.comms.empty() &&
-        options_.ranks.empty() && options_.hosts.empty() && options_.containers.empty()) {
-      return std::nullopt;
-    }
-    std::set<uint32_t> pids;
-    const auto add = [&](const auto& list) {
-      for (const auto& event : list) {
-        if (!pids.contains(event.pid) && IsOf(event.owner())) pids.insert(event.pid);
-      }
-    };
-    add(analysis_.correlation.launches);
-    add(analysis_.model.events.cpu_samples);
-    add(analysis_.model.events.off_cpu_waits);
-    return pids;
+    if (kernels_.is_all()) return true;
+    if (work.kind != WorkKind::kKernel) return false;
+    const StringId name = analysis_.model.events.kernels.Get<&Kernel::name>(work.index);
+    return kernels_.Has(name.value, [&] { return names_.KernelName(name); });
   }
 
   // The time between the wanted ranges, of whichever thread.
   std::vector<Pause> BetweenRanges() const {
-    std::vector<Pause> between;
-    uint64_t until_ns = 0;
+    std::vector<Interval> wanted;
     const std::vector<NvtxRange>& ranges = analysis_.nvtx.all();
     for (size_t i = 0; i < ranges.size(); ++i) {
-      if (!(*wanted_ranges_)[i] || ranges[i].style == NvtxStyle::kMark) continue;
-      if (until_ns != 0 && ranges[i].start_ns > until_ns) {
-        between.push_back({until_ns, ranges[i].start_ns, {}});
-      }
-      until_ns = std::max(until_ns, ranges[i].end_ns);
+      if (!wanted_ranges_[i] || ranges[i].style == NvtxStyle::kMark) continue;
+      wanted.push_back({ranges[i].start_ns, ranges[i].end_ns});
     }
-    return between;
+    if (wanted.empty()) return {};
+    Unite(wanted);
+    return TimesBetween(wanted, wanted.front().start_ns, wanted.back().end_ns);
   }
 
- private:
   bool HasWorkFilter() const {
-    return !options_.devices.empty() || !options_.streams.empty() || kernel_;
+    return !options_.devices.empty() || !options_.streams.empty() || !kernels_.is_all();
   }
-  bool IsAboutGpu() const { return HasWorkFilter() || api_; }
+  bool IsAboutGpu() const { return HasWorkFilter() || !apis_.is_all(); }
+  bool ChoosesTracks() const {
+    return !options_.pids.empty() || !options_.tids.empty() || !options_.comms.empty() ||
+           !options_.ranks.empty() || !options_.hosts.empty() || !options_.containers.empty();
+  }
 
-  bool IsOfDevice(uint32_t gpu_device) const {
+  template <typename Event>
+  bool IsOfDevice(const Event& event) const {
+    return Allows(options_.devices, analysis_.gpus.Of(event.instance, event.device_id).number);
+  }
+  bool IsGpuDevice(uint32_t gpu_device) const {
     const std::optional<uint32_t> number = analysis_.gpus.NumberOf(gpu_device);
     return options_.devices.empty() || (number && Allows(options_.devices, *number));
   }
@@ -172,121 +227,73 @@ class PartFilter {
            since_start(begin_ns) < options_.time.end_ns;
   }
 
-  bool IsOfContainer(const Owner& owner) const {
-    const std::vector<std::string>& wanted = options_.containers;
-    if (wanted.empty()) return true;
-    const ContainerInfo* container = analysis_.containers.Of(owner.process, owner.time_ns);
-    return container != nullptr &&
-           std::any_of(wanted.begin(), wanted.end(), [&](const std::string& text) {
-             return analysis_.containers.IsCalled(*container, text);
-           });
+  // The track of the first thread of a process that uses CUDA.
+  TrackId TrackOf(InstanceId instance, uint64_t time_ns) const {
+    const uint32_t pid = analysis_.correlation.PidOf(instance);
+    return analysis_.tracks.At(pid, pid, time_ns);
   }
-
-  // Whether the process, its rank, host and container are wanted.
-  bool IsOfProcess(const Owner& owner) const {
-    if (!Allows(options_.pids, owner.pid) || !IsOfContainer(owner)) return false;
-    const Job& job = analysis_.job;
-    const std::vector<std::string>& hosts = options_.hosts;
-    if (!hosts.empty() &&
-        std::find(hosts.begin(), hosts.end(), job.HostNameOf(owner.pid)) == hosts.end()) {
-      return false;
+  bool IsOfProcess(TrackId track) {
+    LookAtTracks();
+    return of_processes_[track.value];
+  }
+  bool IsOfThread(TrackId track) {
+    LookAtTracks();
+    return of_threads_[track.value];
+  }
+  void LookAtTracks() {
+    for (size_t i = of_threads_.size(); i < analysis_.tracks.size(); ++i) {
+      const Track& track = analysis_.tracks[TrackId{static_cast<uint32_t>(i)}];
+      of_processes_.push_back(WantsProcess(track));
+      of_threads_.push_back(of_processes_.back() && WantsThread(track));
     }
-    if (options_.ranks.empty()) return true;
-    const std::optional<uint32_t> rank = job.NumberOf(owner.process, owner.pid);
-    return rank && Allows(options_.ranks, *rank);
   }
-
-  bool IsOf(const Owner& owner) const {
-    if (!Allows(options_.tids, owner.tid) || !IsOfProcess(owner)) return false;
-    if (options_.comms.empty()) return true;
-    const ProcessHistory& processes = analysis_.processes;
-    const std::string_view thread = processes.ThreadName(owner);
-    const std::string_view process = owner.process ? processes.Name(owner.process) : thread;
-    return std::any_of(options_.comms.begin(), options_.comms.end(),
-                       [&](const std::string& comm) { return comm == thread || comm == process; });
+  bool WantsProcess(const Track& track) const {
+    const Containers& containers = analysis_.containers;
+    const std::vector<std::string>& names = options_.containers;
+    const auto is_called = [&](const std::string& name) {
+      return track.container != nullptr && containers.IsCalled(*track.container, name);
+    };
+    return Allows(options_.pids, track.pid) &&
+           Allows(options_.hosts, analysis_.job.hosts()[track.host]) &&
+           Allows(options_.ranks, track.rank) &&
+           (names.empty() || std::any_of(names.begin(), names.end(), is_called));
+  }
+  bool WantsThread(const Track& track) const {
+    const std::string_view thread = analysis_.model.Text(track.name);
+    return Allows(options_.tids, track.tid) &&
+           (Allows(options_.comms, thread) ||
+            (track.process && Allows(options_.comms, analysis_.processes.Name(track.process))));
   }
 
   // In a wanted range of NVTX; `where` is what NvtxRanges::At takes.
   template <typename... Where>
-  bool IsInside(const Where&... where) const {
-    if (!wanted_ranges_) return true;
-    const std::vector<uint32_t> ranges = analysis_.nvtx.RangesOf(analysis_.nvtx.At(where...));
-    return std::any_of(ranges.begin(), ranges.end(),
-                       [this](uint32_t range) { return (*wanted_ranges_)[range]; });
-  }
-
-  bool WantsApi(const Launch& launch) const {
-    return !api_ || api_->FoundIn(ApiNameOf(analysis_.api_names, launch));
-  }
-
-  bool WantsKernel(const GpuWork& work) {
-    if (!kernel_) return true;
-    if (work.kind != WorkKind::kKernel) return false;
-    const StringId name = analysis_.model.events.kernels.Get<&Kernel::name>(work.index);
-    const auto [known, is_new] = wanted_kernels_.try_emplace(name);
-    if (is_new) known->second = kernel_->FoundIn(names_.KernelName(name));
+  bool IsInside(const Where&... where) {
+    if (!has_ranges_) return true;
+    const NvtxRanges::Around around = analysis_.nvtx.At(where...);
+    const auto [known, is_new] =
+        inside_.try_emplace(uint64_t{around.thread} << 32 | around.process);
+    if (is_new) {
+      const std::vector<uint32_t> ranges = analysis_.nvtx.RangesOf(around);
+      known->second = std::any_of(ranges.begin(), ranges.end(),
+                                  [this](uint32_t range) { return wanted_ranges_[range]; });
+    }
     return known->second;
+  }
+
+  bool IsOfApi(const Launch& launch) {
+    return apis_.Has(launch.name.value, [&] { return ApiNameOf(analysis_.api_names, launch); });
   }
 
   const FilterOptions& options_;
   const Analysis& analysis_;
   GpuNames names_;
-  std::optional<NamePattern> kernel_;
-  std::optional<NamePattern> api_;
+  NameSet kernels_;  // by the id of the text
+  NameSet apis_;     // by Launch::name
+  const bool has_ranges_;
   const uint64_t start_ns_;
-  std::optional<std::vector<bool>> wanted_ranges_;
-  std::unordered_map<StringId, bool> wanted_kernels_;
-};
-
-Result<std::optional<NamePattern>> CompileIfGiven(const std::string& text, std::string_view what) {
-  if (text.empty()) return std::optional<NamePattern>();
-  XPU_ASSIGN_OR_RETURN(NamePattern pattern, NamePattern::Compile(text, what));
-  return std::optional(std::move(pattern));
-}
-
-// Selects the work that is wanted, and notes what idle time needs of the rest.
-class WorkChoice {
- public:
-  WorkChoice(PartFilter& filter, const Analysis& analysis, Selection& shown)
-      : filter_(filter), analysis_(analysis), shown_(shown) {}
-
-  void Select() {
-    const GpuWorkList& all = analysis_.correlation.work;
-    shown_.work = EventSet::Where(all.size(), [&](size_t i) {
-      const bool is_during = filter_.IsDuring(all[i]);
-      const bool is_wanted = filter_.WantsAtAnyTime(all[i]);
-      if (is_during && is_wanted) return true;
-      Note(i, is_during, is_wanted);
-      return false;
-    });
-  }
-
- private:
-  void Note(size_t place, bool is_during, bool is_wanted) {
-    const GpuWork& work = analysis_.correlation.work[place];
-    if (!work.timed || work.end_ns <= work.start_ns) return;
-    if (work.kind == WorkKind::kSynchronization) return;
-    if (is_during) {
-      shown_.filtered_work.Add(place);
-    } else if (is_wanted) {
-      AddAround(place, shown_.around[work.gpu]);
-    }
-  }
-  void AddAround(size_t place, WorkAround& around) const {
-    const GpuWorkList& all = analysis_.correlation.work;
-    const GpuWork& work = all[place];
-    if (work.start_ns >= shown_.to_ns) {
-      const bool is_first =
-          around.after == kNoWork || work.start_ns < all.Get<&GpuWork::start_ns>(around.after);
-      if (is_first) around.after = static_cast<uint32_t>(place);
-    } else if (around.before == kNoWork || work.end_ns > all.Get<&GpuWork::end_ns>(around.before)) {
-      around.before = static_cast<uint32_t>(place);
-    }
-  }
-
-  PartFilter& filter_;
-  const Analysis& analysis_;
-  Selection& shown_;
+  std::vector<bool> wanted_ranges_;              // as NvtxRanges::all(); empty: all are
+  std::unordered_map<uint64_t, bool> inside_;    // by both chains of NvtxRanges::Around
+  std::vector<bool> of_processes_, of_threads_;  // by track
 };
 
 // The launches that the selected work refers to.
@@ -395,45 +402,14 @@ std::string FilterOptions::Text() const {
 }
 
 Result<Selection> SelectPart(const FilterOptions& options, const Analysis& analysis) {
-  Selection shown;
-  if (options.empty()) return shown;
+  if (options.empty()) return Selection();
+  XPU_ASSIGN_OR_RETURN(NameSet kernels, NamesOf(options.kernel, "--kernel"));
+  XPU_ASSIGN_OR_RETURN(NameSet apis, NamesOf(options.api, "--api"));
+  XPU_ASSIGN_OR_RETURN(NameSet ranges, NamesOf(options.nvtx, "--nvtx"));
+  Selection shown =
+      PartFilter(options, analysis, std::move(kernels), std::move(apis), std::move(ranges))
+          .Select();
   shown.filter_text = options.Text();
-  XPU_ASSIGN_OR_RETURN(auto kernel, CompileIfGiven(options.kernel, "--kernel"));
-  XPU_ASSIGN_OR_RETURN(auto api, CompileIfGiven(options.api, "--api"));
-  XPU_ASSIGN_OR_RETURN(const auto nvtx, CompileIfGiven(options.nvtx, "--nvtx"));
-  PartFilter filter(options, analysis, std::move(kernel), std::move(api), nvtx);
-  const LoadedEvents& events = analysis.model.events;
-  const auto wanted = [&](const auto& list) {
-    return EventSet::Where(list.size(), [&](size_t i) { return filter.Wants(list[i]); });
-  };
-  const auto wanted_driver_time = [&](const auto& list) {
-    return EventSet::Where(list.size(), [&](size_t i) { return filter.WantsDriverTime(list[i]); });
-  };
-  shown.events.cpu_samples = wanted(events.cpu_samples);
-  const UserProbes probes(analysis.model);  // the others' hits are calls by now
-  shown.events.probe_hits = EventSet::Where(events.probe_hits.size(), [&](size_t i) {
-    const Owned<ProbeHit>& hit = events.probe_hits[i];
-    return probes.Of(hit) == nullptr || filter.Wants(hit);
-  });
-  shown.events.off_cpu_waits = wanted(events.off_cpu_waits);
-  shown.events.off_cpu_sums = wanted(events.off_cpu_sums);
-  shown.events.overheads = wanted_driver_time(events.overheads);
-  shown.events.jit_operations = wanted_driver_time(events.jit_operations);
-  shown.events.memory_operations = wanted(events.memory_operations);
-  shown.events.gpu_states = wanted(events.gpu_states);
-  shown.events.gpu_metric_samples = wanted(events.gpu_metric_samples);
-  shown.events.gpu_samples = wanted(events.gpu_samples);
-  shown.events.allocator_events = wanted(events.allocator_events);
-  shown.nvtx_ranges = wanted(analysis.nvtx.all());
-  if (!options.time.is_all()) {
-    const uint64_t start_ns = StartOf(analysis.model);
-    shown.from_ns = AddSaturated(start_ns, options.time.start_ns);
-    shown.to_ns = AddSaturated(start_ns, options.time.end_ns);
-  }
-  shown.pids = filter.ChosenProcesses();
-  WorkChoice(filter, analysis, shown).Select();
-  if (nvtx) shown.outside = filter.BetweenRanges();
-  shown.launches = wanted(analysis.correlation.launches);
   FinishSelection(analysis, shown);
   return shown;
 }

@@ -28,8 +28,8 @@ void Append(const Analysis& analysis, const Events& events, const Event* DriverT
     time.start_ns = clock.ToMonotonic(event.start_ns);
     time.end_ns = std::max(time.start_ns, clock.ToMonotonic(event.end_ns, time.start_ns));
     time.*event_of = &event;
-    time.pid = analysis.correlation.PidOf(event.instance);
-    time.process = analysis.processes.At(time.pid, time.start_ns);
+    const uint32_t pid = analysis.correlation.PidOf(event.instance);
+    time.owner = analysis.tracks.OwnerAt(pid, pid, time.start_ns);
     times.push_back(time);
   }
 }

@@ -32,15 +32,13 @@ struct DriverTime {
   uint64_t end_ns = 0;
   const Overhead* overhead = nullptr;
   const JitOperation* jit = nullptr;
-  ProcessId process;
-  uint32_t pid = 0;
+  // The process's first thread stands for it: which one it was is not known of overheads.
+  Owner owner = {};
 
   InstanceId instance() const { return jit != nullptr ? jit->instance : overhead->instance; }
   uint32_t correlation_id() const {
     return jit != nullptr ? jit->correlation_id : overhead->correlation_id;
   }
-  // The process's first thread stands for it: which one it was is not known of overheads.
-  Owner owner() const { return {process, pid, pid, start_ns}; }
 };
 
 // Those with a time, in its order. They refer to the analysis.

@@ -65,16 +65,12 @@ void SelectSources(const Model& model, Selection& shown, Wanted&& wanted) {
   const bool keeps_all =
       std::all_of(keeps.begin(), keeps.end(), [](auto& one) { return one.second; });
   if (keeps_all) return;
-  const auto without_others = [&](const EventSet& set) {
-    const SampleList& samples = model.events.cpu_samples;
-    return EventSet::Where(samples.size(), [&](size_t i) {
-      if (!set.Has(i)) return false;
-      const auto found = keeps.find(samples[i].source);
-      return found == keeps.end() || found->second;
-    });
+  const auto is_kept = [&](const CpuSample& sample) {
+    const auto found = keeps.find(sample.source);
+    return found == keeps.end() || found->second;
   };
-  shown.events.cpu_samples = without_others(shown.events.cpu_samples);
-  shown.samples_of_sources = without_others(shown.samples_of_sources);
+  KeepIf(model.events.cpu_samples, shown.events.cpu_samples, is_kept);
+  KeepIf(model.events.cpu_samples, shown.samples_of_sources, is_kept);
 }
 
 }  // namespace

@@ -305,7 +305,7 @@ void CriticalPath::AddSamples() {
       if (edge.kind != EdgeKind::kRunning || edge.index != *lane) continue;
       if (graph.TimeOf(edge.from) > sample.time_ns) continue;
       StretchOf(edge).code.push_back(
-          {paths_.OfSample(sample), static_cast<double>(weights.Of(sample))});
+          {paths_.Of(sample), static_cast<double>(weights.Of(sample))});
       break;
     }
   }

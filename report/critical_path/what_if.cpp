@@ -108,7 +108,7 @@ class WhatIf::Scale {
     return known->second;
   }
   bool OfThread(const Owner& owner) {
-    const StringId name = analysis_.processes.NameAt(owner.process, owner.tid, owner.time_ns);
+    const StringId name = analysis_.tracks[owner.track].name;
     const auto [known, is_new] = threads_.try_emplace(name);
     if (is_new) known->second = pattern_.FoundIn(std::string(analysis_.model.Text(name)));
     return known->second;
@@ -208,7 +208,7 @@ void WhatIf::AddCode(size_t most, Named& named) {
     const Edge& edge = segment.edge;
     if (!IsOfThread(edge)) continue;
     const Owner owner = critical_.OwnerOf(edge);
-    Code& code = threads[std::string(analysis_.processes.ThreadName(owner))];
+    Code& code = threads[std::string(analysis_.tracks.NameOf(owner))];
     code.ns += segment.ns();
     if (edge.kind != EdgeKind::kRunning) {
       code.paths[critical_.PathOf(edge)] += segment.ns();

@@ -214,7 +214,7 @@ void TraceTables::WriteSamples() {
     sink_.Unsigned(sample.time_ns);
     sink_.Text(weights.NameOf(sample));
     sink_.Unsigned(weights.Of(sample));
-    sink_.Unsigned(paths_.OfSample(sample).value);
+    sink_.Unsigned(paths_.Of(sample).value);
     sink_.EndRow();
   }
   sink_.End();

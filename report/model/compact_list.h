@@ -108,8 +108,11 @@ class CompactList {
     Event event = rests_[rows_.Get(kRestColumn, index)];
     size_t column = 0;
     (SetField(event.*kOwnFields, rows_.Get(column++, index)), ...);
-    if constexpr (requires { event.process; }) {
-      if (index < processes_.size()) SetField(event.process, processes_.Get(0, index));
+    if constexpr (requires { event.track; }) {
+      if (index < owners_.size()) {
+        SetField(event.process, owners_.Get(0, index));
+        SetField(event.track, owners_.Get(1, index));
+      }
     }
     return event;
   }
@@ -149,12 +152,13 @@ class CompactList {
     for (Event& rest : rests_) edit(rest);
   }
 
-  // Finds the process of each event, when all are there and in order. `kPid` and `kTime`: the
-  // fields that say it.
-  template <auto kPid, auto kTime, typename History>
-  void FindProcesses(const History& history) {
+  // Finds the track of each event and its process, when all are there and in order. `kPid`, `kTid`
+  // and `kTime`: the fields that say it.
+  template <auto kPid, auto kTid, auto kTime, typename Tracks>
+  void FindTracks(const Tracks& tracks) {
     for (size_t i = 0; i < size(); ++i) {
-      processes_.push_back({history.At(Get<kPid>(i), Get<kTime>(i)).value});
+      const auto track = tracks.At(Get<kPid>(i), Get<kTid>(i), Get<kTime>(i));
+      owners_.push_back({tracks[track].process.value, track.value});
     }
   }
 
@@ -278,7 +282,7 @@ class CompactList {
   static inline const Words kRestMask = MaskOfRest();
 
   Rows rows_;
-  PackedColumns<1> processes_;  // empty: FindProcesses was not called
+  PackedColumns<2> owners_;  // process and track; empty: FindTracks was not called
   std::vector<Event> rests_;
   std::vector<std::array<uint32_t, 2>> followers_;  // of each of rests_, the newest first
   uint32_t last_ = 0;                               // in rests_

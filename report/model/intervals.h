@@ -92,6 +92,13 @@ auto FirstEndingAfter(const List& list, uint64_t ns) {
                               [ns](const auto& one) { return one.end_ns <= ns; });
 }
 
+// Whether a disjoint list has some of the time from one to the other; an instant lasts 1 ns.
+template <typename List>
+bool Overlaps(const List& list, uint64_t from_ns, uint64_t to_ns) {
+  const auto after = FirstEndingAfter(list, from_ns);
+  return after != list.end() && after->start_ns < std::max(to_ns, from_ns + 1);
+}
+
 // The interval of a disjoint list that holds a time; nullptr: none does.
 template <typename One>
 const One* FindAt(const std::vector<One>& list, uint64_t ns) {

@@ -30,10 +30,13 @@ class EventList {
   }
 
   void push_back(const Event& event) { rows_.push_back(event); }
-  // See CompactList::FindProcesses.
-  template <typename History>
-  void FindProcesses(const History& history) {
-    for (Event& event : rows_) event.process = history.At(event.pid, event.owner().time_ns);
+  // See CompactList::FindTracks.
+  template <typename Tracks>
+  void FindTracks(const Tracks& tracks) {
+    for (Event& event : rows_) {
+      event.track = tracks.At(event.pid, event.tid, event.owner().time_ns);
+      event.process = tracks[event.track].process;
+    }
   }
 
   // For those who load, join and order events.

@@ -15,6 +15,9 @@ namespace xpu {
 // One life of a process: from its fork (or the start of the recording) to its exit.
 using ProcessId = Id<struct ProcessTag, uint32_t>;
 
+// A thread under one name, with what its process has besides (trace/tracks.h).
+using TrackId = Id<struct TrackTag, uint32_t>;
+
 // A process and one of its threads.
 using ThreadKey = std::pair<ProcessId, uint32_t>;
 
@@ -24,12 +27,13 @@ struct Owner {
   uint32_t pid = 0;      // as the recorder sees it, 0: not known
   uint32_t tid = 0;      // likewise
   uint64_t time_ns = 0;  // CLOCK_MONOTONIC
+  TrackId track;
 
   ThreadKey thread() const { return {process, tid}; }
 };
 
-// A recorded event of a thread with the process that had its pid then. Trace finds the process
-// once, when all events are loaded: views asked for it again and again.
+// A recorded event of a thread with its track and the process that had its pid then. Trace finds
+// both once, when all events are loaded: views asked for them again and again.
 template <typename Event>
 struct Owned : Event {
   using Recorded = Event;
@@ -38,13 +42,14 @@ struct Owned : Event {
   explicit Owned(const Event& event) : Event(event) {}
 
   ProcessId process;
+  TrackId track;
 
   // A wait belongs to the process that its thread has at the end.
   Owner owner() const {
     if constexpr (requires(const Event& event) { event.end_ns; }) {
-      return {process, this->pid, this->tid, this->end_ns};
+      return {process, this->pid, this->tid, this->end_ns, track};
     } else {
-      return {process, this->pid, this->tid, this->time_ns};
+      return {process, this->pid, this->tid, this->time_ns, track};
     }
   }
 };

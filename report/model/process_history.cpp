@@ -19,28 +19,9 @@ uint64_t EndOf(const Mapping& mapping) {
   return end < mapping.start_address ? std::numeric_limits<uint64_t>::max() : end;
 }
 
-// The last one of `all` whose start, StartOf(one), is not after `time_ns`, else the first; and how
-// long it is that. None when there are none.
-template <typename Answer, typename One, typename StartOf, typename ValueOf>
-Answer LastSince(const std::vector<One>& all, uint64_t time_ns, StartOf start_of,
-                 ValueOf value_of) {
-  Answer answer{.until_ns = std::numeric_limits<uint64_t>::max()};
-  if (all.empty()) return answer;
-  const auto after =
-      std::upper_bound(all.begin(), all.end(), time_ns,
-                       [&](uint64_t time, const One& one) { return time < start_of(one); });
-  // Before its start the first one holds too.
-  const auto found = after == all.begin() ? after : std::prev(after);
-  if (found != all.begin()) answer.from_ns = start_of(*found);
-  if (const auto next = std::next(found); next != all.end()) answer.until_ns = start_of(*next);
-  answer.value = value_of(*found);
-  return answer;
-}
-
-// The same of values since a time.
-template <typename Answer, typename Value>
-Answer LastSince(const std::vector<std::pair<uint64_t, Value>>& since, uint64_t time_ns) {
-  return LastSince<Answer>(
+template <typename Value>
+InTime<Value> LastSince(const std::vector<std::pair<uint64_t, Value>>& since, uint64_t time_ns) {
+  return LastSince(
       since, time_ns, [](const auto& entry) { return entry.first; },
       [](const auto& entry) { return entry.second; });
 }
@@ -213,7 +194,6 @@ void ProcessHistory::Apply(const ProcessEvent& event) {
 
 void ProcessHistory::ApplyFork(const ProcessEvent& event) {
   const ProcessId parent = Current(event.parent_pid, event.time_ns);
-  // Not NameAt: it keeps its answer, which later events may change.
   const StringId name = FindName(parent, event.parent_tid, event.time_ns).value;
   if (event.pid == event.parent_pid) {
     // A kernel reuses tids too: the new thread's name replaces the old one's.
@@ -240,39 +220,30 @@ void ProcessHistory::ApplyMapping(uint32_t index) {
   spaces_.Map(space, index);
 }
 
-ProcessHistory::ProcessAnswer ProcessHistory::FindProcess(uint32_t pid, uint64_t time_ns) const {
-  ProcessAnswer answer{.until_ns = std::numeric_limits<uint64_t>::max()};
-  if (const LivesId id = by_pid_.Get(pid)) {
-    answer = LastSince<ProcessAnswer>(
-        lives_[id.value - 1], time_ns, [this](ProcessId life) { return (*this)[life].start_ns; },
-        [](ProcessId life) { return life; });
-  }
-  answer.key = pid;
-  return answer;
+InTime<ProcessId> ProcessHistory::FindProcess(uint32_t pid, uint64_t time_ns) const {
+  const LivesId id = by_pid_.Get(pid);
+  if (!id) return {};
+  return LastSince(
+      lives_[id.value - 1], time_ns, [this](ProcessId life) { return (*this)[life].start_ns; },
+      [](ProcessId life) { return life; });
 }
 
-ProcessHistory::SpaceAnswer ProcessHistory::FindSpace(ProcessId process, uint64_t time_ns) const {
-  SpaceAnswer answer{.until_ns = std::numeric_limits<uint64_t>::max()};
-  if (process) answer = LastSince<SpaceAnswer>((*this)[process].spaces, time_ns);
-  answer.key = process;
-  return answer;
+InTime<SpaceId> ProcessHistory::FindSpace(ProcessId process, uint64_t time_ns) const {
+  if (!process) return {};
+  return LastSince((*this)[process].spaces, time_ns);
 }
 
-ProcessHistory::NameAnswer ProcessHistory::FindName(ProcessId process, uint32_t tid,
-                                                    uint64_t time_ns) const {
-  NameAnswer answer{.until_ns = std::numeric_limits<uint64_t>::max()};
-  if (process) {
-    NamesId id = thread_names_.Get(KeyOf(process, tid));
-    if (!id) id = thread_names_.Get(KeyOf(process, (*this)[process].pid));
-    if (id) answer = LastSince<NameAnswer>(names_[id.value - 1], time_ns);
-  }
-  answer.key = KeyOf(process, tid);
-  return answer;
+InTime<StringId> ProcessHistory::FindName(ProcessId process, uint32_t tid, uint64_t time_ns) const {
+  if (!process) return {};
+  NamesId id = thread_names_.Get(KeyOf(process, tid));
+  if (!id) id = thread_names_.Get(KeyOf(process, (*this)[process].pid));
+  if (!id) return {};
+  return LastSince(names_[id.value - 1], time_ns);
 }
 
 std::string_view ProcessHistory::ThreadName(ProcessId process, uint32_t tid,
                                             uint64_t time_ns) const {
-  return model_.Text(NameAt(process, tid, time_ns));
+  return model_.Text(FindName(process, tid, time_ns).value);
 }
 
 std::string ThreadTitle(std::string_view name, uint32_t tid) {

@@ -1,7 +1,10 @@
 // Pass 3: who a pid was at a time. A pid is not an identity: exec keeps it, the kernel reuses it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -72,23 +75,37 @@ class AddressSpaces {
 };
 
 // An answer that depends on the time, and from when until when it is the same.
-template <typename Key, typename Value>
-struct AnswerInTime {
-  Key key = {};
+template <typename Value>
+struct InTime {
   Value value = {};
   uint64_t from_ns = 0;
-  uint64_t until_ns = 0;  // excluded; 0: nothing was asked yet
+  uint64_t until_ns = std::numeric_limits<uint64_t>::max();  // excluded
 
-  bool Holds(const Key& wanted, uint64_t time_ns) const {
-    return key == wanted && from_ns <= time_ns && time_ns < until_ns;
-  }
+  bool Holds(uint64_t time_ns) const { return from_ns <= time_ns && time_ns < until_ns; }
 };
+
+// ValueOf the last one of `all` whose start, StartOf(one), is not after `time_ns`, else of the
+// first. None when there are none.
+template <typename One, typename StartOf, typename ValueOf>
+auto LastSince(const std::vector<One>& all, uint64_t time_ns, StartOf start_of, ValueOf value_of) {
+  InTime<decltype(value_of(all.front()))> answer;
+  if (all.empty()) return answer;
+  const auto after =
+      std::upper_bound(all.begin(), all.end(), time_ns,
+                       [&](uint64_t time, const One& one) { return time < start_of(one); });
+  // Before its start the first one holds too.
+  const auto found = after == all.begin() ? after : std::prev(after);
+  if (found != all.begin()) answer.from_ns = start_of(*found);
+  if (const auto next = std::next(found); next != all.end()) answer.until_ns = start_of(*next);
+  answer.value = value_of(*found);
+  return answer;
+}
 
 // "python/1234"; a thread without a name is "[unknown]/1234".
 std::string ThreadTitle(std::string_view name, uint32_t tid);
 
-// Not for several threads at once: it keeps the last answers, since events of one thread come one
-// after the other.
+// Not for several threads at once: it keeps the last address space, since events of one thread come
+// one after the other.
 class ProcessHistory {
  public:
   struct Process {
@@ -107,32 +124,21 @@ class ProcessHistory {
   // The process with this pid at `time_ns`. Right after an exit still the one that exited (its
   // last samples come later than its exit record), before the first record the first one. None
   // only for a pid that no record names.
-  ProcessId At(uint32_t pid, uint64_t time_ns) const {
-    if (!last_process_.Holds(pid, time_ns)) last_process_ = FindProcess(pid, time_ns);
-    return last_process_.value;
-  }
-  // The owner of what a thread does at `time_ns`.
-  Owner OwnerAt(uint32_t pid, uint32_t tid, uint64_t time_ns) const {
-    return {.process = At(pid, time_ns), .pid = pid, .tid = tid, .time_ns = time_ns};
-  }
+  ProcessId At(uint32_t pid, uint64_t time_ns) const { return FindProcess(pid, time_ns).value; }
+  InTime<ProcessId> FindProcess(uint32_t pid, uint64_t time_ns) const;
   SpaceId SpaceAt(ProcessId process, uint64_t time_ns) const {
-    if (!last_space_.Holds(process, time_ns)) last_space_ = FindSpace(process, time_ns);
-    return last_space_.value;
+    if (last_.process != process || !last_.space.Holds(time_ns)) {
+      last_ = {process, FindSpace(process, time_ns)};
+    }
+    return last_.space.value;
   }
   SpaceId SpaceAt(const Owner& owner) const { return SpaceAt(owner.process, owner.time_ns); }
   // The name (comm) of a thread; of its process when the thread has none; "" when none is known.
   std::string_view ThreadName(ProcessId process, uint32_t tid, uint64_t time_ns) const;
-  std::string_view ThreadName(const Owner& owner) const {
-    return ThreadName(owner.process, owner.tid, owner.time_ns);
-  }
+  // The text's id, none when no name is known.
+  InTime<StringId> FindName(ProcessId process, uint32_t tid, uint64_t time_ns) const;
   // The title of a thread by its last name, so that one thread has one title.
   std::string ThreadTitle(ProcessId process, uint32_t tid) const;
-  // The text's id, none when no name is known.
-  StringId NameAt(ProcessId process, uint32_t tid, uint64_t time_ns) const {
-    const uint64_t key = KeyOf(process, tid);
-    if (!last_name_.Holds(key, time_ns)) last_name_ = FindName(process, tid, time_ns);
-    return last_name_.value;
-  }
   // The name of its main thread at the end.
   std::string_view Name(ProcessId process) const;
   // The names that its threads ever had, the last one of each, by tid.
@@ -151,12 +157,11 @@ class ProcessHistory {
     return uint64_t{process.value} << 32 | tid;
   }
 
-  using ProcessAnswer = AnswerInTime<uint32_t, ProcessId>;  // by pid
-  using SpaceAnswer = AnswerInTime<ProcessId, SpaceId>;
-  using NameAnswer = AnswerInTime<uint64_t, StringId>;  // by KeyOf
-  ProcessAnswer FindProcess(uint32_t pid, uint64_t time_ns) const;
-  SpaceAnswer FindSpace(ProcessId process, uint64_t time_ns) const;
-  NameAnswer FindName(ProcessId process, uint32_t tid, uint64_t time_ns) const;
+  struct LastSpace {
+    ProcessId process;  // none at first: it has no space
+    InTime<SpaceId> space;
+  };
+  InTime<SpaceId> FindSpace(ProcessId process, uint64_t time_ns) const;
 
   void Apply(const ProcessEvent& event);
   void ApplyFork(const ProcessEvent& event);
@@ -174,9 +179,7 @@ class ProcessHistory {
   FlatMap<LivesId> by_pid_;
   std::vector<Names> names_;  // by id - 1
   FlatMap<NamesId> thread_names_;
-  mutable ProcessAnswer last_process_;
-  mutable SpaceAnswer last_space_;
-  mutable NameAnswer last_name_;
+  mutable LastSpace last_;
 };
 
 }  // namespace xpu

@@ -143,7 +143,7 @@ const IdleSamples::Places& IdleSamples::BelowProcess(ProcessId process) {
 // By the innermost function of user space that is not the C library's.
 bool IdleSamples::Spins(uint32_t sample) {
   const CallTree& tree = paths_.tree();
-  PathId path = paths_.OfSample(all_[sample]);
+  PathId path = paths_.Of(all_[sample]);
   const auto [known, is_new] = spins_.try_emplace(path.value, false);
   if (!is_new) return known->second;
   for (; path; path = tree[path].parent) {
@@ -198,7 +198,7 @@ Owner OwnerOf(const Analysis& analysis, const IdleGap& gap) {
   if (gap.after != kNoWork) return work[gap.after].owner();
   if (gap.other == kNoWork) return {};
   const GpuWork other = work[gap.other];
-  return analysis.processes.OwnerAt(other.pid, other.tid, other.start_ns);
+  return analysis.tracks.OwnerAt(other.pid, other.tid, other.start_ns);
 }
 
 std::vector<IdleGap> FindAllGaps(const Analysis& analysis) {
@@ -335,7 +335,7 @@ PathId IdlePaths::Of(const IdlePart& part) {
   switch (part.cause) {
     case IdlePart::Cause::kSample:
     case IdlePart::Cause::kMeanwhile:
-      return paths_.OfSample(analysis_.model.events.cpu_samples[part.sample]);
+      return paths_.Of(analysis_.model.events.cpu_samples[part.sample]);
     case IdlePart::Cause::kWait:
       return tree.Child(part.launch == GpuWork::kNoLaunch
                             ? paths_.OfWork(correlation.work[part.wait])

@@ -15,7 +15,7 @@ std::string LastPlaceOf(const Analysis& analysis, CallPaths& paths, ReadablePath
     path = path_of();
   };
   for (const Owned<CpuSample>& sample : analysis.model.events.cpu_samples) {
-    see(sample, sample.time_ns, [&] { return paths.OfSample(sample); });
+    see(sample, sample.time_ns, [&] { return paths.Of(sample); });
   }
   for (const Owned<OffCpuWait>& wait : analysis.model.events.off_cpu_waits) {
     see(wait, wait.end_ns, [&] { return paths.OfWait(wait); });

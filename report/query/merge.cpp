@@ -42,9 +42,8 @@ class PathGroups {
   PathId OfGpu(uint32_t gpu, const Owner& owner, PathId path);
 
  private:
-  FrameId ThreadOrProcess(const Owner& owner);  // or its rank, host or container
-  FrameId ContainerOf(const Owner& owner);
-  FrameId RankOrHost(const Owner& owner);
+  FrameId FrameOf(const Owner& owner);
+  std::string TitleOf(const Owner& owner) const;
   FrameId StreamOrDevice(const GpuWork& work);
   PathId InGroup(FrameId group, PathId path) { return Under(tree_.Child(PathId{}, group), path); }
   PathId InRanges(const NvtxRanges::Around& around, PathId path);
@@ -54,10 +53,10 @@ class PathGroups {
   CallTree& tree_;
   const GroupBy by_;
   const bool nvtx_frames_;
-  FrameId cpu_;
-  FlatMap<FrameId> frames_;  // by process and thread, or GPU and stream
-  FlatMap<PathId> ranges_;   // by what is open around
-  FlatMap<PathId> moved_;    // by prefix and path
+  PerTrack<FrameId> tracks_;
+  FlatMap<FrameId> streams_;  // by GPU and stream
+  FlatMap<PathId> ranges_;    // by what is open around
+  FlatMap<PathId> moved_;     // by prefix and path
 };
 
 bool IsOfCpu(GroupBy by) { return by != GroupBy::kStream && by != GroupBy::kDevice; }
@@ -66,41 +65,41 @@ PathGroups::PathGroups(Analysis& analysis, CallTree& tree, GroupBy by, bool nvtx
     : analysis_(analysis),
       tree_(tree),
       by_(by),
-      nvtx_frames_(nvtx_frames && !analysis.nvtx.empty()),
-      cpu_(analysis.frames.Intern("[CPU]")) {}
+      nvtx_frames_(nvtx_frames && !analysis.nvtx.empty()) {}
 
-FrameId PathGroups::RankOrHost(const Owner& owner) {
-  FrameId& frame = frames_[uint64_t{owner.process.value} << 32 | owner.pid];
-  if (frame) return frame;
-  if (by_ == GroupBy::kHost) {
-    const std::string& host = analysis_.job.HostNameOf(owner.pid);
-    return frame = analysis_.frames.Intern(host.empty() ? "[unknown host]" : host);
-  }
-  const std::optional<uint32_t> rank = analysis_.job.NumberOf(owner.process, owner.pid);
-  return frame = analysis_.frames.Intern(rank ? Format("rank{}", *rank) : "[no rank]");
-}
-
-// A process may come into its container while it is recorded.
-FrameId PathGroups::ContainerOf(const Owner& owner) {
-  const ContainerInfo* container = analysis_.containers.Of(owner.process, owner.time_ns);
-  return analysis_.frames.Intern(container == nullptr ? "[no container]"
-                                                      : analysis_.containers.NameOf(*container));
-}
-
-FrameId PathGroups::ThreadOrProcess(const Owner& owner) {
-  if (by_ == GroupBy::kContainer) return ContainerOf(owner);
-  if (by_ == GroupBy::kRank || by_ == GroupBy::kHost) return RankOrHost(owner);
-  const uint32_t number = by_ == GroupBy::kThread ? owner.tid : owner.pid;
-  FrameId& frame = frames_[uint64_t{owner.process.value} << 32 | number];
-  if (!frame) {
-    frame = analysis_.frames.Intern(analysis_.processes.ThreadTitle(owner.process, number));
-  }
+FrameId PathGroups::FrameOf(const Owner& owner) {
+  FrameId& frame = tracks_[owner.track];
+  if (!frame) frame = analysis_.frames.Intern(TitleOf(owner));
   return frame;
+}
+
+std::string PathGroups::TitleOf(const Owner& owner) const {
+  const Track& track = analysis_.tracks[owner.track];
+  switch (by_) {
+    case GroupBy::kThread:
+      return analysis_.processes.ThreadTitle(owner.process, owner.tid);
+    case GroupBy::kProcess:
+      return analysis_.processes.ThreadTitle(owner.process, owner.pid);
+    case GroupBy::kRank:
+      return track.rank ? Format("rank{}", *track.rank) : "[no rank]";
+    case GroupBy::kHost: {
+      const std::string& host = analysis_.job.hosts()[track.host];
+      return host.empty() ? "[unknown host]" : host;
+    }
+    case GroupBy::kContainer:
+      return track.container == nullptr ? "[no container]"
+                                        : analysis_.containers.NameOf(*track.container);
+    case GroupBy::kNothing:
+    case GroupBy::kStream:
+    case GroupBy::kDevice:
+      break;
+  }
+  return "[CPU]";
 }
 
 FrameId PathGroups::StreamOrDevice(const GpuWork& work) {
   const uint32_t stream = by_ == GroupBy::kStream ? work.stream_id : 0;
-  FrameId& frame = frames_[uint64_t{work.gpu} << 32 | stream];
+  FrameId& frame = streams_[uint64_t{work.gpu} << 32 | stream];
   if (!frame) {
     frame =
         analysis_.frames.Intern(by_ == GroupBy::kStream ? Format("GPU{}/stream{}", work.gpu, stream)
@@ -131,13 +130,13 @@ PathId PathGroups::InRanges(const NvtxRanges::Around& around, PathId path) {
 PathId PathGroups::OfCpu(const Owner& owner, PathId path) {
   if (nvtx_frames_) path = InRanges(analysis_.nvtx.At(owner.pid, owner.tid, owner.time_ns), path);
   if (by_ == GroupBy::kNothing) return path;
-  return InGroup(IsOfCpu(by_) ? ThreadOrProcess(owner) : cpu_, path);
+  return InGroup(FrameOf(owner), path);
 }
 
 PathId PathGroups::OfCall(const Launch& launch, PathId path) {
   if (nvtx_frames_) path = InRanges(analysis_.nvtx.At(launch), path);
   if (by_ == GroupBy::kNothing) return path;
-  return InGroup(IsOfCpu(by_) ? ThreadOrProcess(launch.owner()) : cpu_, path);
+  return InGroup(FrameOf(launch.owner()), path);
 }
 
 PathId PathGroups::OfWork(const GpuWork& work, PathId path) {
@@ -145,13 +144,13 @@ PathId PathGroups::OfWork(const GpuWork& work, PathId path) {
     path = InRanges(analysis_.nvtx.At(analysis_.correlation.launches[work.launch]), path);
   }
   if (by_ == GroupBy::kNothing) return path;
-  return InGroup(IsOfCpu(by_) ? ThreadOrProcess(work.owner()) : StreamOrDevice(work), path);
+  return InGroup(IsOfCpu(by_) ? FrameOf(work.owner()) : StreamOrDevice(work), path);
 }
 
 PathId PathGroups::OfGpu(uint32_t gpu, const Owner& owner, PathId path) {
   if (by_ == GroupBy::kNothing) return path;
-  return InGroup(
-      IsOfCpu(by_) ? ThreadOrProcess(owner) : analysis_.frames.Intern(Format("GPU{}", gpu)), path);
+  return InGroup(IsOfCpu(by_) ? FrameOf(owner) : analysis_.frames.Intern(Format("GPU{}", gpu)),
+                 path);
 }
 
 // Adds what happened to the tree, each under its path and group.
@@ -194,7 +193,7 @@ class Merge {
 void Merge::AddSamples(bool count_only) {
   const SampleWeights weights(analysis_.model, analysis_.shown);
   for (const Owned<CpuSample>& sample : analysis_.CpuSamples()) {
-    const PathId path = groups_.OfCpu(sample.owner(), paths_.OfSample(sample));
+    const PathId path = groups_.OfCpu(sample.owner(), paths_.Of(sample));
     AddAt(sample.pid, sample.time_ns, path, count_only ? 1 : weights.Of(sample));
   }
 }
@@ -210,7 +209,7 @@ void Merge::AddProbeHits() {
       leaf->second =
           analysis_.frames.Intern("[probe] " + probes.NameOf(*probe), FrameOrigin::kOther);
     }
-    const PathId path = tree_.Child(paths_.OfHit(hit), leaf->second);
+    const PathId path = tree_.Child(paths_.Of(hit), leaf->second);
     AddAt(hit.pid, hit.time_ns, groups_.OfCpu(hit.owner(), path), 1);
   }
 }
@@ -229,7 +228,7 @@ void Merge::AddRunning(const SynchronizationCalls& gpu_calls) {
     for (const RunningTime::Part& part : thread.parts) {
       const Owned<CpuSample>& sample = analysis_.model.events.cpu_samples[part.sample];
       const Owner owner = sample.owner();
-      PathId path = paths_.OfSample(sample);
+      PathId path = paths_.Of(sample);
       if (gpu_calls.IsInOne(owner, owner.time_ns)) path = tree_.Child(path, gpu_wait);
       tree_.Add(groups_.OfCpu(owner, path), part.ns);
     }
@@ -336,7 +335,7 @@ void Merge::AddMemory(MemoryView view) {
   for (const AllocatorBlock& block : memory.blocks()) {
     if (!memory.IsIn(view, block)) continue;
     const uint32_t gpu = memory.uses()[block.use].gpu;
-    const PathId path = tree_.Child(paths_.OfBlock(*block.event), leaf(gpu, "PyTorch"));
+    const PathId path = tree_.Child(paths_.Of(*block.event), leaf(gpu, "PyTorch"));
     tree_.Add(groups_.OfGpu(gpu, block.event->owner(), path),
               static_cast<uint64_t>(block.event->size_bytes));
   }
@@ -345,7 +344,7 @@ void Merge::AddMemory(MemoryView view) {
     const AllocatorUse*& one = most[use.gpu];
     if (one == nullptr || use.peak_bytes > one->peak_bytes) one = &use;
     if (view != MemoryView::kPeak || use.earlier_bytes == 0) continue;
-    const Owner owner = analysis_.processes.OwnerAt(use.pid, use.pid, use.peak_ns);
+    const Owner owner = analysis_.tracks.OwnerAt(use.pid, use.pid, use.peak_ns);
     const FrameId earlier = analysis_.frames.Intern("[before the recording]", FrameOrigin::kOther);
     const PathId path =
         tree_.Child(tree_.Child(paths_.OfThread(owner), earlier), leaf(use.gpu, "PyTorch"));
@@ -358,7 +357,7 @@ void Merge::AddMemory(MemoryView view) {
     if (!IsOfGpu(operation.memory_kind) || memory.IsReserve(operation)) continue;
     if (!IsIn(view, allocation, analysis_.shown, peak_ns)) continue;
     const uint32_t pid = analysis_.correlation.PidOf(operation.instance);
-    Owner owner = analysis_.processes.OwnerAt(pid, pid, allocation.start_ns);
+    Owner owner = analysis_.tracks.OwnerAt(pid, pid, allocation.start_ns);
     PathId path;
     if (allocation.launch == GpuWork::kNoLaunch) {
       path = tree_.Child(paths_.OfThread(owner), analysis_.frames.Intern("[unknown call]"));

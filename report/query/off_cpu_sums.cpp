@@ -30,7 +30,7 @@ void SortByTotalTime(Rows& rows) {
 }
 
 std::string_view ThreadNameOf(const Analysis& analysis, const Owner& owner) {
-  const std::string_view name = analysis.processes.ThreadName(owner);
+  const std::string_view name = analysis.tracks.NameOf(owner);
   return name.empty() ? "[unknown]" : name;
 }
 

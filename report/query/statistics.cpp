@@ -84,7 +84,7 @@ class Threads {
     std::vector<ThreadTime> rows;
     for (auto& [key, row] : rows_) {
       // The last name that it had: threads begin with that of what starts them.
-      row.thread_name = analysis_.processes.ThreadName(row.owner);
+      row.thread_name = analysis_.tracks.NameOf(row.owner);
       const ProcessId process = row.owner.process;
       row.process_name = process ? std::string(analysis_.processes.Name(process)) : row.thread_name;
       row.cpu = MultiplySaturated(row.cpu, analysis_.shown.scale);

@@ -127,7 +127,7 @@ class StragglerFinder {
         samples_, launch.tid, from_ns, to_ns, [&](uint32_t i) { return samples[i].time_ns; },
         [&](uint32_t i) {
           if (samples[i].time_ns > to_ns) return;
-          times[paths_.OfSample(samples[i])] += PeriodOf(samples[i]);
+          times[paths_.Of(samples[i])] += PeriodOf(samples[i]);
           on_cpu_ns += PeriodOf(samples[i]);
         });
     const auto& waits = analysis_.model.events.off_cpu_waits;

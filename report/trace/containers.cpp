@@ -51,25 +51,18 @@ Containers::Containers(const Model& model, const ProcessHistory& processes)
   }
 }
 
-const ContainerInfo* Containers::OwnOf(ProcessId process, uint64_t time_ns) const {
-  const auto found = of_processes_.find(process);
-  if (found == of_processes_.end()) return nullptr;
-  const std::vector<const ContainerInfo*>& infos = found->second;
-  const auto after = std::upper_bound(
-      infos.begin(), infos.end(), time_ns,
-      [](uint64_t at_ns, const ContainerInfo* info) { return at_ns < info->time_ns; });
-  // It is read a little after the process began.
-  return after == infos.begin() ? infos.front() : *std::prev(after);
-}
-
-const ContainerInfo* Containers::Of(ProcessId process, uint64_t time_ns) const {
-  if (of_processes_.empty()) return nullptr;
+InTime<const ContainerInfo*> Containers::Find(ProcessId process, uint64_t time_ns) const {
   constexpr int kMostAncestors = 64;  // a damaged capture may have them in a circle
+  if (of_processes_.empty()) return {};
   for (int i = 0; process && i < kMostAncestors; ++i, process = processes_[process].parent) {
-    const ContainerInfo* info = OwnOf(process, time_ns);
-    if (info != nullptr) return info->id ? info : nullptr;
+    const auto found = of_processes_.find(process);
+    if (found == of_processes_.end()) continue;
+    // The first one is read a little after the process began.
+    return LastSince(
+        found->second, time_ns, [](const ContainerInfo* info) { return info->time_ns; },
+        [](const ContainerInfo* info) { return info->id ? info : nullptr; });
   }
-  return nullptr;
+  return {};
 }
 
 const std::string& Containers::NameOf(const ContainerInfo& container) const {

@@ -18,8 +18,11 @@ class Containers {
 
   // No process is in one.
   bool empty() const { return names_.empty(); }
-  // Of the process then, or of the one that it descends from; nullptr: none.
-  const ContainerInfo* Of(ProcessId process, uint64_t time_ns) const;
+  // The container of the process then, or of the one that it descends from; nullptr: none.
+  InTime<const ContainerInfo*> Find(ProcessId process, uint64_t time_ns) const;
+  const ContainerInfo* Of(ProcessId process, uint64_t time_ns) const {
+    return Find(process, time_ns).value;
+  }
   // "default/trainer-0/main" (namespace, pod and name in it), "web", or the beginning of its id,
   // as `docker ps` prints it; no two containers have the same.
   const std::string& NameOf(const ContainerInfo& container) const;
@@ -28,8 +31,6 @@ class Containers {
   bool IsCalled(const ContainerInfo& container, const std::string& text) const;
 
  private:
-  const ContainerInfo* OwnOf(ProcessId process, uint64_t time_ns) const;
-
   const Model& model_;
   const ProcessHistory& processes_;
   std::map<ProcessId, std::vector<const ContainerInfo*>> of_processes_;  // by time

@@ -197,11 +197,11 @@ Candidates LaunchIds::Of(InstanceId instance, uint32_t correlation_id) {
 
 class CorrelationBuilder {
  public:
-  CorrelationBuilder(const Model& model, const ProcessHistory& processes, const Clocks& clocks,
+  CorrelationBuilder(const Model& model, const Tracks& tracks, const Clocks& clocks,
                      const ApiNames& names, const GpuDevices& gpus, const GraphNodes& graph_nodes,
                      const CorrelateOptions& options, LaunchTable table)
       : model_(model),
-        processes_(processes),
+        tracks_(tracks),
         clocks_(clocks),
         names_(names),
         gpus_(gpus),
@@ -235,7 +235,7 @@ class CorrelationBuilder {
   uint32_t LastBefore(const Candidates& candidates, uint64_t time_ns) const;
 
   const Model& model_;
-  const ProcessHistory& processes_;
+  const Tracks& tracks_;
   const Clocks& clocks_;
   const ApiNames& names_;
   const GpuDevices& gpus_;
@@ -350,11 +350,12 @@ void CorrelationBuilder::FindOwner(GpuWork& work) const {
     owner = result_.launches[work.launch].owner();
   } else {
     const uint32_t pid = result_.PidOf(work.instance);
-    owner = processes_.OwnerAt(pid, pid, work.start_ns);
+    owner = tracks_.OwnerAt(pid, pid, work.start_ns);
   }
   work.process = owner.process;
   work.pid = owner.pid;
   work.tid = owner.tid;
+  work.track = owner.track;
   work.called_ns = owner.time_ns;
 }
 
@@ -374,11 +375,11 @@ void CorrelationBuilder::FindOrigin(GpuWork& work, uint64_t node_id) {
 
 }  // namespace
 
-Correlation Correlate(const Model& model, const ProcessHistory& processes, const Clocks& clocks,
+Correlation Correlate(const Model& model, const Tracks& tracks, const Clocks& clocks,
                       const ApiNames& names, const GpuDevices& gpus, const GraphNodes& graph_nodes,
                       const CorrelateOptions& options) {
-  return CorrelationBuilder(model, processes, clocks, names, gpus, graph_nodes, options,
-                            FindLaunches(model, processes, names, options.by))
+  return CorrelationBuilder(model, tracks, clocks, names, gpus, graph_nodes, options,
+                            FindLaunches(model, tracks, names, options.by))
       .Build();
 }
 

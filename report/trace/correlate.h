@@ -17,7 +17,7 @@
 namespace xpu {
 
 // `model` in order of time.
-Correlation Correlate(const Model& model, const ProcessHistory& processes, const Clocks& clocks,
+Correlation Correlate(const Model& model, const Tracks& tracks, const Clocks& clocks,
                       const ApiNames& names, const GpuDevices& gpus, const GraphNodes& graph_nodes,
                       const CorrelateOptions& options = {});
 

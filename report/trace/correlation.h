@@ -42,12 +42,16 @@ struct GpuWork {
   ProcessId process;
   uint32_t pid = 0;
   uint32_t tid = 0;
+  TrackId track;
   uint64_t called_ns = 0;    // when its launch began; without one its own start
   uint64_t start_ns = 0;     // CLOCK_MONOTONIC
   uint64_t end_ns = 0;       // CLOCK_MONOTONIC
   uint64_t duration_ns = 0;  // on the GPU's own clock: what all sums are made of
 
-  Owner owner() const { return {process, pid, tid, called_ns}; }
+  Owner owner() const { return {process, pid, tid, called_ns, track}; }
+  bool keeps_gpu_busy() const {
+    return timed && end_ns > start_ns && kind != WorkKind::kSynchronization;
+  }
   // Work without a time is put where its call is.
   uint64_t placed_ns() const { return timed ? start_ns : called_ns; }
 };
@@ -69,6 +73,7 @@ constexpr void VisitFields(T& work, Visit&& visit) {
   visit("process", work.process);
   visit("pid", work.pid);
   visit("tid", work.tid);
+  visit("track", work.track);
   visit("called_ns", work.called_ns);
   visit("start_ns", work.start_ns);
   visit("end_ns", work.end_ns);

@@ -8,9 +8,9 @@
 
 #include "report/model/compact_list.h"
 #include "report/model/model.h"
-#include "report/model/process_history.h"
 #include "report/trace/api_names.h"
 #include "report/trace/match.h"
+#include "report/trace/tracks.h"
 
 namespace xpu {
 
@@ -32,6 +32,7 @@ struct Launch {
   StackId stack;
   StackId python_stack;      // LaunchStack::python_stack
   ProcessId process;         // with this pid, when the call began
+  TrackId track;             // of its thread then
   uint32_t pid = 0;          // as the recorder sees it, 0: unknown
   uint32_t tid = 0;          // likewise
   uint32_t program_tid = 0;  // as the program sees it, 0: unknown
@@ -47,7 +48,7 @@ struct Launch {
   bool has_call = false;  // else start_ns = end_ns = the time of the stack
   bool has_stack = false;
 
-  Owner owner() const { return {process, pid, tid, start_ns}; }
+  Owner owner() const { return {process, pid, tid, start_ns, track}; }
 };
 
 template <SameEvent<Launch> T, typename Visit>
@@ -85,7 +86,13 @@ enum class LaunchStatus : uint8_t {
   kCaptured,   // it went into a CUDA graph and started nothing
   kUnmatched,  // it owes a record
 };
-LaunchStatus LaunchStatusOf(const Launch& launch);
+inline LaunchStatus LaunchStatusOf(const Launch& launch) {
+  if (launch.kind == ApiKind::kOther) return LaunchStatus::kNoLaunch;
+  if (launch.work_count > 0) return LaunchStatus::kMatched;
+  if (launch.return_value != 0) return LaunchStatus::kFailed;
+  if (launch.probe != 0) return LaunchStatus::kProbed;
+  return launch.graph_nodes > 0 ? LaunchStatus::kCaptured : LaunchStatus::kUnmatched;
+}
 inline bool IsPending(const Launch& launch) {
   return LaunchStatusOf(launch) == LaunchStatus::kUnmatched;
 }
@@ -102,7 +109,7 @@ struct CudaProcess {
   bool has_work = false;       // GPU records came from it
 };
 
-// Launches, as many as calls, by place. Their processes and how much work is matched to them are
+// Launches, as many as calls, by place. Their tracks and how much work is matched to them are
 // known only when all are there.
 class LaunchList {
  public:
@@ -118,10 +125,11 @@ class LaunchList {
     launch.work_count = place < work_counts_.size() ? work_counts_[place] : 0;
     return launch;
   }
-  // One field but process and work_count, without the others: Get<&Launch::start_ns>(place).
+  // One field but process, track and work_count, without the others: Get<&Launch::start_ns>(place).
   template <auto kField>
   [[gnu::always_inline]] auto Get(size_t place) const {
     static_assert(!IsSameMember<kField, &Launch::process>() &&
+                  !IsSameMember<kField, &Launch::track>() &&
                   !IsSameMember<kField, &Launch::work_count>());
     return launches_.Get<kField>(place);
   }
@@ -129,16 +137,16 @@ class LaunchList {
   Iterator begin() const { return {*this, 0}; }
   Iterator end() const { return {*this, size()}; }
 
-  // Appends a launch that has no process and no work yet.
+  // Appends a launch that has no track and no work yet.
   void push_back(const Launch& launch) { launches_.push_back(launch); }
   // As CompactList::EditRests. Their own fields are those that `launches_` names.
   template <typename Edit>
   void EditRests(Edit&& edit) {
     launches_.EditRests(edit);
   }
-  // See CompactList::FindProcesses.
-  void FindProcesses(const ProcessHistory& processes) {
-    launches_.FindProcesses<&Launch::pid, &Launch::start_ns>(processes);
+  // See CompactList::FindTracks.
+  void FindTracks(const Tracks& tracks) {
+    launches_.FindTracks<&Launch::pid, &Launch::tid, &Launch::start_ns>(tracks);
   }
   // One more record is matched to the launch.
   void CountWork(size_t place) {

@@ -93,9 +93,8 @@ void GiveStack(const LaunchStack& stack, Launch& launch) {
 
 class LaunchBuilder {
  public:
-  LaunchBuilder(const Model& model, const ProcessHistory& processes, const ApiNames& names,
-                CorrelateBy by)
-      : model_(model), processes_(processes), names_(names), by_(by) {}
+  LaunchBuilder(const Model& model, const Tracks& tracks, const ApiNames& names, CorrelateBy by)
+      : model_(model), tracks_(tracks), names_(names), by_(by) {}
 
   LaunchTable Build() {
     FindProcesses();
@@ -105,7 +104,7 @@ class LaunchBuilder {
     result_.with_id = launches_.size();
     AddProbeLaunches(model_.events, launches_, by_ != CorrelateBy::kId);
     launches_.EditRests([this](Launch& launch) { FindName(launch); });
-    launches_.FindProcesses(processes_);
+    launches_.FindTracks(tracks_);
     return std::move(result_);
   }
 
@@ -131,7 +130,7 @@ class LaunchBuilder {
   using Threads = std::unordered_map<uint32_t, Thread>;  // by their number in the program
 
   const Model& model_;
-  const ProcessHistory& processes_;
+  const Tracks& tracks_;
   const ApiNames& names_;
   const CorrelateBy by_;
   LaunchTable result_;
@@ -304,9 +303,9 @@ void LaunchBuilder::NestStacks() {
 
 }  // namespace
 
-LaunchTable FindLaunches(const Model& model, const ProcessHistory& processes, const ApiNames& names,
+LaunchTable FindLaunches(const Model& model, const Tracks& tracks, const ApiNames& names,
                          CorrelateBy by) {
-  return LaunchBuilder(model, processes, names, by).Build();
+  return LaunchBuilder(model, tracks, names, by).Build();
 }
 
 }  // namespace xpu

@@ -21,7 +21,7 @@ struct LaunchTable {
 };
 
 // `model` in order of time.
-LaunchTable FindLaunches(const Model& model, const ProcessHistory& processes, const ApiNames& names,
+LaunchTable FindLaunches(const Model& model, const Tracks& tracks, const ApiNames& names,
                          CorrelateBy by = CorrelateBy::kAuto);
 
 }  // namespace xpu

@@ -92,14 +92,14 @@ std::string PayloadText(const NvtxEvent& event) {
   return {};
 }
 
-NvtxRanges::NvtxRanges(const Model& model, const ProcessHistory& processes,
-                       const Correlation& correlation)
+NvtxRanges::NvtxRanges(const Model& model, const Tracks& tracks, const Correlation& correlation)
     : model_(model), correlation_(correlation), schemas_(model) {
   for (const NvtxEvent& event : model.events.nvtx_events) Take(event);
   CloseRest();
   for (NvtxRange& range : ranges_) {
     range.pid = correlation.PidOf(range.event->instance);
-    range.process = processes.At(range.pid, range.start_ns);
+    range.track = tracks.At(range.pid, range.event->tid, range.start_ns);
+    range.process = tracks[range.track].process;
   }
   for (const auto& [key, timeline] : timelines_) {
     const auto process = correlation.processes.find(key.first);

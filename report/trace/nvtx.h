@@ -32,10 +32,11 @@ struct NvtxRange {
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;     // of a mark its time
   ProcessId process = {};  // with this pid, at the start
-  uint32_t pid = 0;        // as the recorder sees it, 0: unknown
+  TrackId track = {};
+  uint32_t pid = 0;  // as the recorder sees it, 0: unknown
 
   // The thread is the one that began it, as the program numbers it.
-  Owner owner() const { return {process, pid, event->tid, start_ns}; }
+  Owner owner() const { return {process, pid, event->tid, start_ns, track}; }
 };
 
 // What a range carries beside its name, if it is a number; "" for none.
@@ -48,7 +49,7 @@ class NvtxRanges {
   static constexpr Chain kNone = std::numeric_limits<Chain>::max();
 
   // `model`, in order of time, and `correlation` must outlive this.
-  NvtxRanges(const Model& model, const ProcessHistory& processes, const Correlation& correlation);
+  NvtxRanges(const Model& model, const Tracks& tracks, const Correlation& correlation);
 
   // In order of start, marks too.
   const std::vector<NvtxRange>& all() const { return ranges_; }

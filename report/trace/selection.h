@@ -8,9 +8,11 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "report/model/event_set.h"
+#include "report/model/intervals.h"
 #include "report/model/recorded_time.h"
 #include "report/trace/correlation.h"
 
@@ -65,6 +67,30 @@ struct Selection {
   uint64_t from_ns = 0;                   // where it begins, CLOCK_MONOTONIC
   uint64_t to_ns = UINT64_MAX;            // where it ends
 };
+
+// Removes the events of `list` from `set` that wants(event) does not want.
+template <typename List, typename Wants>
+void KeepIf(const List& list, EventSet& set, Wants wants) {
+  set = EventSet::Where(list.size(), [&](size_t i) { return set.Has(i) && wants(list[i]); });
+}
+
+// The start and end of what an event takes; a moment is both.
+template <typename Event>
+std::pair<uint64_t, uint64_t> SpanOf(const Event& event) {
+  if constexpr (requires { event.time_ns; }) {
+    return {event.time_ns, event.time_ns};
+  } else {
+    return {event.start_ns, event.end_ns};
+  }
+}
+
+// Notes the work, which is not selected, as Selection::around if it is outside the time that is
+// shown and nearer to it than what is known of its GPU.
+void AddAround(const GpuWorkList& all, uint32_t place, Selection& shown);
+
+// The times between two times that a disjoint list leaves free.
+std::vector<Pause> TimesBetween(const std::vector<Interval>& list, uint64_t from_ns,
+                                uint64_t to_ns);
 
 inline const Correlation::Counts& CountsOf(const Correlation& correlation, const Selection& shown) {
   return shown.counts ? *shown.counts : correlation.counts;

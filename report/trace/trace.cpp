@@ -23,19 +23,20 @@ Trace::Trace(Model loaded, const CorrelateOptions& correlate)
       processes(model),
       job(model, processes),
       containers(model, processes),
+      tracks(model, processes, job, containers),
       clocks(model),
       api_names(model),
       gpus(model),
       graph_nodes(model.events.graph_nodes.rows()),
-      correlation(Correlate(model, processes, clocks, api_names, gpus, graph_nodes, correlate)),
-      nvtx(model, processes, correlation),
+      correlation(Correlate(model, tracks, clocks, api_names, gpus, graph_nodes, correlate)),
+      nvtx(model, tracks, correlation),
       sources(model) {
   LoadedEvents& events = loaded_.events;
-  events.cpu_samples.FindProcesses<&CpuSample::pid, &CpuSample::time_ns>(processes);
-  events.probe_hits.FindProcesses(processes);
-  events.off_cpu_waits.FindProcesses(processes);
-  events.off_cpu_sums.FindProcesses(processes);
-  events.allocator_events.FindProcesses(processes);
+  events.cpu_samples.FindTracks<&CpuSample::pid, &CpuSample::tid, &CpuSample::time_ns>(tracks);
+  events.probe_hits.FindTracks(tracks);
+  events.off_cpu_waits.FindTracks(tracks);
+  events.off_cpu_sums.FindTracks(tracks);
+  events.allocator_events.FindTracks(tracks);
 }
 
 }  // namespace xpu

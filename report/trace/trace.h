@@ -1,5 +1,6 @@
 // A loaded capture, on one clock and correlated: the base of every report, computed once and never
-// changed. Each member is computed from those before it: order -> processes -> clocks -> correlate.
+// changed. Each member is computed from those before it: order -> processes -> tracks -> clocks ->
+// correlate.
 //
 // Filters do not edit it: a Selection says which part is shown, and several selections of one trace
 // lie side by side. Removing events from the lists was rejected: indices had to be rewritten, and a
@@ -21,11 +22,12 @@
 #include "report/trace/job.h"
 #include "report/trace/match.h"
 #include "report/trace/nvtx.h"
+#include "report/trace/tracks.h"
 
 namespace xpu {
 
 class Trace {
-  Model loaded_;  // its events get their processes, then nothing changes it
+  Model loaded_;  // its events get their tracks, then nothing changes it
 
  public:
   explicit Trace(Model loaded, const CorrelateOptions& correlate = {});
@@ -37,6 +39,7 @@ class Trace {
   const ProcessHistory processes;
   const Job job;
   const Containers containers;
+  const Tracks tracks;
   const Clocks clocks;
   const ApiNames api_names;
   const GpuDevices gpus;

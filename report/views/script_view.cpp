@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "report/analysis/gpu_names.h"
 #include "report/analysis/overheads.h"
 #include "report/analysis/sampled_events.h"
+#include "report/analysis/time_order.h"
 #include "report/model/recorded_time.h"
 #include "report/output/text.h"
 #include "report/query/off_cpu_names.h"
@@ -19,14 +19,6 @@
 
 namespace xpu {
 namespace {
-
-enum class Source : uint8_t { kSample, kHit, kLaunch, kWork, kDriverTime, kWait };
-
-struct ScriptEvent {
-  uint64_t time_ns = 0;  // CLOCK_MONOTONIC
-  Source source = Source::kSample;
-  uint32_t index = 0;  // in the list of its source
-};
 
 // Without spaces, which separate the columns.
 std::string AsWord(std::string_view name) {
@@ -52,45 +44,13 @@ class Script {
         {.samples = true, .launches = true, .probe_hits = true, .off_cpu_waits = true});
   }
 
-  void Write() {
-    const std::vector<ScriptEvent> events = InOrderOfTime();
-    uint64_t done = 0;
-    for (const ScriptEvent& event : events) {
-      if (output_.failed()) return;
-      line_.clear();
-      switch (event.source) {
-        case Source::kSample:
-          AppendSample(analysis_.model.events.cpu_samples[event.index]);
-          break;
-        case Source::kHit:
-          AppendHit(analysis_.model.events.probe_hits[event.index]);
-          break;
-        case Source::kLaunch:
-          AppendCall(analysis_.correlation.launches[event.index]);
-          break;
-        case Source::kWork:
-          AppendWork(analysis_.correlation.work[event.index], event.time_ns);
-          break;
-        case Source::kDriverTime:
-          AppendOverhead(overheads_[event.index]);
-          break;
-        case Source::kWait:
-          AppendWait(analysis_.model.events.off_cpu_waits[event.index]);
-          break;
-      }
-      line_ += '\n';
-      output_.Write(ShownText::Lines(line_));
-      output_.SetShare(++done, events.size());
-    }
-  }
+  void Write();
 
  private:
-  std::vector<ScriptEvent> InOrderOfTime() const;
-
   void AppendSample(const Owned<CpuSample>& sample);
   void AppendHit(const Owned<ProbeHit>& hit);
   void AppendCall(const Launch& launch);
-  void AppendWork(const GpuWork& work, uint64_t time_ns);
+  void AppendWork(const GpuWork& work);
   void AppendBytes(const GpuWork& work);
   void AppendOverhead(const DriverTime& overhead);
   void AppendWait(const Owned<OffCpuWait>& wait);
@@ -113,41 +73,45 @@ class Script {
   std::string line_;
 };
 
-std::vector<ScriptEvent> Script::InOrderOfTime() const {
-  const auto& samples = analysis_.model.events.cpu_samples;
-  const auto& launches = analysis_.correlation.launches;
-  const auto& work = analysis_.correlation.work;
-  std::vector<ScriptEvent> events;
-  events.reserve(analysis_.CpuSamples().size() + analysis_.Launches().size() +
-                 analysis_.Work().size());
-  for (const uint32_t i : analysis_.CpuSamples().places()) {
-    events.push_back({samples[i].time_ns, Source::kSample, i});
+void Script::Write() {
+  TimeOrder order;
+  uint64_t total = 0;
+  uint64_t done = 0;
+  const auto add = [&](const auto& list, auto time_of, auto append) {
+    total += list.size();
+    order.Add(list, time_of, [this, append, &done, &total](const auto& event) {
+      line_.clear();
+      append(event);
+      line_ += '\n';
+      output_.Write(ShownText::Lines(line_));
+      output_.SetShare(++done, total);
+    });
+  };
+  const auto start_of = [](const auto& event) { return event.start_ns; };
+  const auto time_of = [](const auto& event) { return event.time_ns; };
+  add(analysis_.CpuSamples(), time_of, [&](const auto& sample) { AppendSample(sample); });
+  std::vector<const Owned<ProbeHit>*> hits;
+  for (const Owned<ProbeHit>& hit : analysis_.ProbeHits()) {
+    if (probes_.Of(hit) != nullptr) hits.push_back(&hit);
   }
-  const auto& hits = analysis_.model.events.probe_hits;
-  for (const uint32_t i : analysis_.ProbeHits().places()) {
-    if (probes_.Of(hits[i]) != nullptr) events.push_back({hits[i].time_ns, Source::kHit, i});
-  }
-  for (const uint32_t i : analysis_.Launches().places()) {
-    events.push_back({launches[i].start_ns, Source::kLaunch, i});
-  }
-  for (const uint32_t i : analysis_.Work().places()) {
-    events.push_back({work[i].placed_ns(), Source::kWork, i});
-  }
-  for (uint32_t i = 0; i < overheads_.size(); ++i) {
-    events.push_back({overheads_[i].start_ns, Source::kDriverTime, i});
-  }
-  const auto& waits = analysis_.model.events.off_cpu_waits;
-  for (const uint32_t i : analysis_.OffCpuWaits().places()) {
-    events.push_back({waits[i].start_ns, Source::kWait, i});
-  }
-  std::stable_sort(events.begin(), events.end(), [](const ScriptEvent& a, const ScriptEvent& b) {
-    return a.time_ns < b.time_ns;
-  });
-  return events;
+  add(
+      hits, [](const auto* hit) { return hit->time_ns; },
+      [&](const auto* hit) { AppendHit(*hit); });
+  const LaunchList& launches = analysis_.correlation.launches;
+  const auto called_ns = [&](uint32_t i) { return launches.Get<&Launch::start_ns>(i); };
+  const std::vector<uint32_t> calls = PlacesByTime(analysis_.Launches(), called_ns);
+  add(calls, called_ns, [&](uint32_t i) { AppendCall(launches[i]); });
+  const GpuWorkList& all = analysis_.correlation.work;
+  const auto placed_ns = [&](uint32_t i) { return all[i].placed_ns(); };
+  const std::vector<uint32_t> work = PlacesByTime(analysis_.Work(), placed_ns);
+  add(work, placed_ns, [&](uint32_t i) { AppendWork(all[i]); });
+  add(overheads_, start_of, [&](const DriverTime& overhead) { AppendOverhead(overhead); });
+  add(analysis_.OffCpuWaits(), start_of, [&](const auto& wait) { AppendWait(wait); });
+  order.Visit([&] { return !output_.failed(); });
 }
 
 void Script::AppendColumns(uint64_t time_ns, const Owner& owner, std::string_view cpu) {
-  const std::string comm = AsWord(analysis_.processes.ThreadName(owner));
+  const std::string comm = AsWord(analysis_.tracks.NameOf(owner));
   const std::string_view sign = time_ns < start_ns_ ? "-" : "";
   const uint64_t distance_ns = time_ns < start_ns_ ? start_ns_ - time_ns : time_ns - start_ns_;
   AppendFormat(line_, "{}{} {} {} {} {} ", sign, distance_ns, comm, owner.pid, owner.tid, cpu);
@@ -173,14 +137,14 @@ void Script::AppendStack(PathId path) {
 
 void Script::AppendSample(const Owned<CpuSample>& sample) {
   AppendColumns(sample.time_ns, sample.owner(), std::to_string(sample.cpu));
-  AppendStack(paths_.OfSample(sample));
+  AppendStack(paths_.Of(sample));
   if (!names_events_) return;
   AppendFormat(line_, "\tevent={} weight={}", AsWord(weights_.NameOf(sample)), weights_.Of(sample));
 }
 
 void Script::AppendHit(const Owned<ProbeHit>& hit) {
   AppendColumns(hit.time_ns, hit.owner(), std::to_string(hit.cpu));
-  AppendStack(paths_.OfHit(hit));
+  AppendStack(paths_.Of(hit));
   const Probe& probe = *probes_.Of(hit);
   AppendFormat(line_, "\tevent={} probe={}", ProbeKindName(probe.kind),
                AsWord(probes_.PlaceOf(probe)));
@@ -194,8 +158,8 @@ void Script::AppendCall(const Launch& launch) {
                launch.end_ns - launch.start_ns, launch.correlation_id, launch.return_value);
 }
 
-void Script::AppendWork(const GpuWork& work, uint64_t time_ns) {
-  AppendColumns(time_ns, work.owner(), "-");
+void Script::AppendWork(const GpuWork& work) {
+  AppendColumns(work.placed_ns(), work.owner(), "-");
   AppendStack(paths_.tree().Child(paths_.OfWork(work), leaves_.Of(work)));
   AppendFormat(line_, "\tevent={} duration_ns={} correlation={} gpu={} stream={}",
                WorkKindName(work.kind), work.duration_ns, work.correlation_id, work.gpu,
@@ -215,7 +179,7 @@ void Script::AppendBytes(const GpuWork& work) {
 
 // Without a stack: that of the call in which it was is the call's.
 void Script::AppendOverhead(const DriverTime& overhead) {
-  AppendColumns(overhead.start_ns, overhead.owner(), "-");
+  AppendColumns(overhead.start_ns, overhead.owner, "-");
   if (overhead.jit != nullptr) {
     AppendFormat(line_, "\tevent=jit operation={} code={} cache_bytes={}",
                  AsWord(JitOperationName(overhead.jit->operation)),

@@ -22,51 +22,28 @@ namespace {
 // stand for what more a hostile capture has: as many GPUs as steps, each with another process.
 constexpr size_t kFewSteps = size_t{1} << 20;
 
-// Times that the steps take up, of one process or of all.
-class Windows {
- public:
-  void Add(const Step& step) { all_.push_back({step.start_ns, step.end_ns, {}}); }
-  void Sort() { UnitePauses(all_); }
-
-  bool Has(uint64_t time_ns) const { return Overlap(time_ns, time_ns + 1); }
-  bool Overlap(uint64_t begin_ns, uint64_t end_ns) const {
-    const auto after = FirstEndingAfter(all_, begin_ns);
-    return after != all_.end() && after->start_ns < std::max(end_ns, begin_ns + 1);
-  }
-  std::vector<Pause> Outside() const {
-    std::vector<Pause> outside;
-    ForEachGap(all_, 0, UINT64_MAX, [&](uint64_t start_ns, uint64_t end_ns, size_t) {
-      outside.push_back({start_ns, end_ns, {}});
-    });
-    return outside;
-  }
-  uint64_t start_ns() const { return all_.empty() ? 0 : all_.front().start_ns; }
-  uint64_t end_ns() const { return all_.empty() ? 0 : all_.back().end_ns; }
-
- private:
-  std::vector<Pause> all_;  // in order, none in another
-};
+// The times that steps take up; disjoint.
+using Windows = std::vector<Interval>;
 
 class StepFilter {
  public:
   using SharedPauses = Selection::SharedPauses;
 
   StepFilter(const Analysis& analysis, const std::vector<StepSeries>& wanted)
-      : wanted_(wanted), owners_(FindStepOwners(analysis, wanted)), windows_(wanted.size()) {
+      : analysis_(analysis), wanted_(wanted), owners_(FindStepOwners(analysis, wanted)) {
+    std::set<size_t> all;
     for (size_t i = 0; i < wanted.size(); ++i) {
-      for (const Step& step : wanted[i].steps) {
-        windows_[i].Add(step);
-        of_all_.Add(step);
-      }
-      windows_[i].Sort();
+      windows_.push_back(WindowsOf({i}));
+      all.insert(i);
     }
-    of_all_.Sort();
+    of_all_ = WindowsOf(all);
   }
 
-  // A process without steps works for the one that started it, or for all.
-  const Windows& Of(uint32_t pid) const {
-    const auto found = owners_.find(pid);
-    return found == owners_.end() ? of_all_ : windows_[found->second];
+  // Whether what the track's process does then is in a step.
+  bool Has(TrackId track, uint64_t start_ns, uint64_t end_ns) {
+    const Windows*& windows = of_tracks_[track];
+    if (windows == nullptr) windows = &Of(analysis_.tracks[track].pid);
+    return Overlaps(*windows, start_ns, end_ns);
   }
   const Windows& all() const { return of_all_; }
   std::map<uint32_t, SharedPauses> OutsideOfProcesses() const {
@@ -74,15 +51,15 @@ class StepFilter {
     std::map<size_t, SharedPauses> of_owner;
     for (const auto& [pid, owner] : owners_) {
       SharedPauses& of = of_owner[owner];
-      if (!of) of = Share(windows_[owner]);
+      if (!of) of = Outside(windows_[owner]);
       outside[pid] = of;
     }
     return outside;
   }
   // By GPU, outside the steps of the processes that use it; those without steps are left out.
-  std::map<uint32_t, SharedPauses> OutsideOfGpus(const Analysis& analysis) const {
+  std::map<uint32_t, SharedPauses> OutsideOfGpus() const {
     std::map<uint32_t, std::set<size_t>> users;
-    for (const GpuWork& work : analysis.correlation.work) {
+    for (const GpuWork& work : analysis_.correlation.work) {
       if (work.launch == GpuWork::kNoLaunch) continue;
       std::set<size_t>& of = users[work.gpu];
       if (const auto owner = owners_.find(work.pid); owner != owners_.end())
@@ -97,7 +74,7 @@ class StepFilter {
       if (steps > steps_left && owners.size() > 1) owners.clear();  // the steps of all
       SharedPauses& outside = of_owners[owners];
       if (!outside) {
-        outside = OutsideOf(owners);
+        outside = Outside(owners.empty() ? of_all_ : WindowsOf(owners));
         if (owners.size() > 1) steps_left -= steps;
       }
       found[gpu] = outside;
@@ -106,24 +83,29 @@ class StepFilter {
   }
 
  private:
-  static SharedPauses Share(const Windows& windows) {
-    return std::make_shared<const std::vector<Pause>>(windows.Outside());
+  // A process without steps works for the one that started it, or for all.
+  const Windows& Of(uint32_t pid) const {
+    const auto found = owners_.find(pid);
+    return found == owners_.end() ? of_all_ : windows_[found->second];
   }
-  SharedPauses OutsideOf(const std::set<size_t>& owners) const {
-    if (owners.empty()) return Share(of_all_);
-    if (owners.size() == 1) return Share(windows_[*owners.begin()]);
+  static SharedPauses Outside(const Windows& windows) {
+    return std::make_shared<const std::vector<Pause>>(TimesBetween(windows, 0, UINT64_MAX));
+  }
+  Windows WindowsOf(const std::set<size_t>& owners) const {
     Windows windows;
     for (const size_t owner : owners) {
-      for (const Step& step : wanted_[owner].steps) windows.Add(step);
+      for (const Step& step : wanted_[owner].steps) windows.push_back({step.start_ns, step.end_ns});
     }
-    windows.Sort();
-    return Share(windows);
+    Unite(windows);
+    return windows;
   }
 
+  const Analysis& analysis_;
   const std::vector<StepSeries>& wanted_;
   const std::map<uint32_t, size_t> owners_;  // in windows_
   std::vector<Windows> windows_;
   Windows of_all_;
+  PerTrack<const Windows*> of_tracks_;
 };
 
 // Leaves the steps with these numbers, the last one included.
@@ -144,71 +126,47 @@ void LeaveNumbers(uint64_t first, uint64_t last, StepSeries& series) {
       std::count_if(steps.begin(), steps.end(), [](const Step& step) { return step.is_regular; }));
 }
 
-// Those of `set` that `wants` wants.
-template <typename List, typename Wants>
-void Keep(const List& list, Wants wants, EventSet& set) {
-  set = EventSet::Where(list.size(), [&](size_t i) { return set.Has(i) && wants(list[i]); });
-}
-
-// The gaps before the first step and after the last one reach to what runs outside them.
-void SetAround(const StepFilter& steps, const Analysis& analysis, Selection& shown) {
-  shown.from_ns = std::max(shown.from_ns, steps.all().start_ns());
-  shown.to_ns = std::min(shown.to_ns, steps.all().end_ns());
-  const GpuWorkList& all = analysis.correlation.work;
-  for (uint32_t i = 0; i < all.size(); ++i) {
-    if (!shown.filtered_work.Has(i)) continue;
-    const GpuWork& work = all[i];
-    const bool is_after = work.start_ns >= shown.to_ns;
-    if (!is_after && work.end_ns > shown.from_ns) continue;
-    WorkAround& around = shown.around[work.gpu];
-    uint32_t& known = is_after ? around.after : around.before;
-    const bool is_nearer =
-        known == kNoWork || (is_after ? work.start_ns < all.Get<&GpuWork::start_ns>(known)
-                                      : work.end_ns > all.Get<&GpuWork::end_ns>(known));
-    if (is_nearer) known = i;
-  }
-}
-
-void Select(const StepFilter& steps, const Analysis& analysis, Selection& shown) {
+void Select(StepFilter& steps, const Analysis& analysis, Selection& shown) {
   const LoadedEvents& events = analysis.model.events;
   const Correlation& correlation = analysis.correlation;
-  const auto is_at = [&](const auto& event) { return steps.Of(event.pid).Has(event.time_ns); };
+  const auto is_during = [&](const auto& event) {
+    const auto [start_ns, end_ns] = SpanOf(event);
+    return steps.Has(event.track, start_ns, end_ns);
+  };
   const auto is_of_driver = [&](const auto& event) {
     const uint64_t ns = analysis.clocks.Of(event.instance).ToMonotonic(event.start_ns);
-    return steps.Of(analysis.correlation.PidOf(event.instance)).Has(ns);
+    const uint32_t pid = correlation.PidOf(event.instance);
+    return steps.Has(analysis.tracks.At(pid, pid, ns), ns, ns);
   };
-  Keep(events.cpu_samples, is_at, shown.events.cpu_samples);
-  Keep(events.probe_hits, is_at, shown.events.probe_hits);
-  const auto is_during = [&](const auto& wait) {
-    return steps.Of(wait.pid).Overlap(wait.start_ns, wait.end_ns);
-  };
-  Keep(events.off_cpu_waits, is_during, shown.events.off_cpu_waits);
-  shown.events.off_cpu_sums = EventSet::None();  // when their times were is not known
-  Keep(events.overheads, is_of_driver, shown.events.overheads);
-  Keep(events.jit_operations, is_of_driver, shown.events.jit_operations);
-  const auto is_in = [&](const NvtxRange& range) {
-    return steps.Of(range.pid).Overlap(range.start_ns, range.end_ns);
-  };
-  Keep(analysis.nvtx.all(), is_in, shown.nvtx_ranges);
   const auto is_launched = [&](const Launch& launch) {
-    return steps.Of(launch.pid).Has(launch.start_ns);
+    return steps.Has(launch.track, launch.start_ns, launch.start_ns);
   };
-  const EventSet before = shown.work;
-  const auto is_of_step = [&](const GpuWork& work) {
-    return work.launch != GpuWork::kNoLaunch && is_launched(correlation.launches[work.launch]);
-  };
-  Keep(correlation.work, is_of_step, shown.work);
-  for (size_t i = 0; i < correlation.work.size(); ++i) {
+  KeepIf(events.cpu_samples, shown.events.cpu_samples, is_during);
+  KeepIf(events.probe_hits, shown.events.probe_hits, is_during);
+  KeepIf(events.off_cpu_waits, shown.events.off_cpu_waits, is_during);
+  shown.events.off_cpu_sums = EventSet::None();  // when their times were is not known
+  KeepIf(events.overheads, shown.events.overheads, is_of_driver);
+  KeepIf(events.jit_operations, shown.events.jit_operations, is_of_driver);
+  KeepIf(analysis.nvtx.all(), shown.nvtx_ranges, is_during);
+  shown.work = EventSet::Where(correlation.work.size(), [&](size_t i) {
+    if (!shown.work.Has(i)) return false;
     const GpuWork& work = correlation.work[i];
-    const bool runs = work.timed && work.end_ns > work.start_ns;
-    const bool is_left_out = before.Has(i) && !shown.work.Has(i);
-    if (is_left_out && runs && work.kind != WorkKind::kSynchronization) shown.filtered_work.Add(i);
-  }
-  Keep(correlation.launches, is_launched, shown.launches);
-  shown.outside_of_gpu = steps.OutsideOfGpus(analysis);
+    if (work.launch != GpuWork::kNoLaunch && steps.Has(work.track, work.called_ns, work.called_ns))
+      return true;
+    if (work.keeps_gpu_busy()) shown.filtered_work.Add(i);
+    return false;
+  });
+  KeepIf(correlation.launches, shown.launches, is_launched);
+  shown.outside_of_gpu = steps.OutsideOfGpus();
   shown.outside_of_process = steps.OutsideOfProcesses();
-  shown.outside_of_others = steps.all().Outside();
-  SetAround(steps, analysis, shown);
+  shown.outside_of_others = TimesBetween(steps.all(), 0, UINT64_MAX);
+  // The gaps before the first step and after the last one reach to what runs outside them.
+  if (steps.all().empty()) return;
+  shown.from_ns = std::max(shown.from_ns, steps.all().front().start_ns);
+  shown.to_ns = std::min(shown.to_ns, steps.all().back().end_ns);
+  for (const uint32_t place : Selected(correlation.work, shown.filtered_work).places()) {
+    AddAround(correlation.work, place, shown);
+  }
 }
 
 }  // namespace
@@ -272,7 +230,8 @@ std::vector<StepSeries> ShownSteps(std::vector<StepSeries> all,
 }
 
 void SelectSteps(const std::vector<StepSeries>& wanted, Analysis& analysis) {
-  Select(StepFilter(analysis, wanted), analysis, analysis.shown);
+  StepFilter steps(analysis, wanted);
+  Select(steps, analysis, analysis.shown);
   FinishSelection(analysis, analysis.shown);
 }
 

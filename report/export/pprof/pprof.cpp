@@ -126,7 +126,7 @@ void PprofWriter::AddSamples() {
   const SampleWeights weights(analysis_.model, analysis_.shown);
   for (const Owned<CpuSample>& sample : analysis_.CpuSamples()) {
     SampleValues& values =
-        values_[{.path = paths_.OfSample(sample), .process = sample.process, .tid = sample.tid}];
+        values_[{.path = paths_.Of(sample), .process = sample.process, .tid = sample.tid}];
     ++values.samples;
     values.cpu += weights.Of(sample);
   }

@@ -112,7 +112,7 @@ std::optional<std::string> MemoryHints::PythonPlaceOf(StackId stack) const {
 
 std::string MemoryHints::NativePlaceOf(const Owned<AllocatorEvent>& event) {
   if (!paths_) paths_.emplace(analysis_, PathOptions{});
-  const std::vector<FrameId> frames = paths_->tree().Path(paths_->OfBlock(event));
+  const std::vector<FrameId> frames = paths_->tree().Path(paths_->Of(event));
   std::string innermost = "[unknown]";
   for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
     const NamedFrame& named = analysis_.frames[*frame];

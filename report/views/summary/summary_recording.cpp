@@ -109,7 +109,7 @@ std::string ProfilerInSteadyState(Analysis& analysis, const std::vector<GpuBusy>
   for (const Owned<CpuSample>& sample : analysis.CpuSamples()) {
     if (sample.time_ns < phases.steady_ns || sample.time_ns >= phases.steady_end_ns) continue;
     ++all;
-    const PathId path = paths.OfSample(sample);
+    const PathId path = paths.Of(sample);
     own += path && analysis.frames[paths.tree()[path].frame].name == kProfilerFrame ? 1 : 0;
   }
   if (all < kLeastSamples) return {};

@@ -112,16 +112,15 @@ class Gaps {
     const uint64_t start_ns = gap.start_ns - std::min(gap.start_ns, start_ns_);
     const std::vector<IdlePart>& parts = parts_.Of(gap);
     const std::vector<FrameId> path = paths_.tree().Path(readable_.Of(idle_paths_.MostOf(parts)));
-    cells.assign({std::to_string(start_ns), std::to_string(gap.ns),
-                  Percent(gap.ns, idle_ns_[gap.gpu]), std::to_string(gap.gpu),
-                  owner.pid == 0 ? std::string() : std::to_string(owner.pid),
-                  owner.tid == 0 ? std::string() : std::to_string(owner.tid),
-                  std::string(analysis_.processes.ThreadName(owner)), TitleOf(gap.before),
-                  TitleOf(gap.after),
-                  gap.launch == GpuWork::kNoLaunch
-                      ? std::string()
-                      : ApiNameOf(analysis_.api_names, analysis_.correlation.launches[gap.launch]),
-                  LineOf(parts, path), FoldedText(analysis_.frames, path)});
+    cells.assign(
+        {std::to_string(start_ns), std::to_string(gap.ns), Percent(gap.ns, idle_ns_[gap.gpu]),
+         std::to_string(gap.gpu), owner.pid == 0 ? std::string() : std::to_string(owner.pid),
+         owner.tid == 0 ? std::string() : std::to_string(owner.tid),
+         std::string(analysis_.tracks.NameOf(owner)), TitleOf(gap.before), TitleOf(gap.after),
+         gap.launch == GpuWork::kNoLaunch
+             ? std::string()
+             : ApiNameOf(analysis_.api_names, analysis_.correlation.launches[gap.launch]),
+         LineOf(parts, path), FoldedText(analysis_.frames, path)});
   }
 
  private:

@@ -175,7 +175,7 @@ class ApiTrace {
                   // Launches that only probes saw have no id.
                   launch.probe != 0 ? std::string() : std::to_string(launch.correlation_id),
                   std::to_string(launch.pid), std::to_string(launch.tid),
-                  std::string(analysis_.processes.ThreadName(owner))});
+                  std::string(analysis_.tracks.NameOf(owner))});
   }
 
  private:
@@ -283,7 +283,7 @@ std::vector<AllocationRow> RowsOf(Analysis& analysis, CallPaths& paths) {
   };
   const AllocatorMemory allocators(analysis);
   for (const AllocatorBlock& block : allocators.blocks()) {
-    row_of(allocators.uses()[block.use].gpu, "PyTorch", readable.Of(paths.OfBlock(*block.event)))
+    row_of(allocators.uses()[block.use].gpu, "PyTorch", readable.Of(paths.Of(*block.event)))
         .Add(static_cast<uint64_t>(block.event->size_bytes),
              allocators.IsIn(MemoryView::kPeak, block), block.end == AllocatorBlock::kNever);
   }

@@ -1,9 +1,9 @@
 #include "report/views/timeline/timeline.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -12,6 +12,7 @@
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/overheads.h"
+#include "report/analysis/time_order.h"
 #include "report/model/labels.h"
 #include "report/model/recorded_time.h"
 #include "report/output/text.h"
@@ -34,14 +35,6 @@ namespace {
 
 bool HasArrow(const GpuWork& work) {
   return work.launch != GpuWork::kNoLaunch && work.kind != WorkKind::kSynchronization;
-}
-
-// Those of one thread and of one stream are in order already.
-template <typename Less>
-void SortUnlessSorted(std::vector<uint32_t>& places, Less&& less) {
-  if (!std::is_sorted(places.begin(), places.end(), less)) {
-    std::sort(places.begin(), places.end(), less);
-  }
 }
 
 class Timeline {
@@ -68,34 +61,11 @@ class Timeline {
   void Write(std::string& notes);
 
  private:
-  // What is written in order of time: each sort comes in that order already. Samples and ranges
-  // are at places of all that the trace has, so that they need no list of their own.
-  enum Sort : size_t {
-    kPauses,
-    kRanges,
-    kCalls,
-    kWork,
-    kUnfinished,
-    kOverheads,
-    kSamples,
-    kHits,
-    kStates,
-    kSteps,
-    kCollectives,
-    kCritical,
-    kSorts
-  };
-
   void OrderCalls();
   void OrderWork();
   void FindUnfinishedWork();
-  size_t SizeOf(Sort sort) const;
-  // The first that is shown, from `at` on.
-  size_t FirstFrom(Sort sort, size_t at) const;
-  uint64_t TimeOf(Sort sort, size_t at) const;
   // Returns the time of the first that was left out, when there were too many.
   std::optional<uint64_t> WriteSlices();
-  void WriteSlice(Sort sort, size_t at);
   // Of a thread; the track is made with the first one.
   struct ShownStep {
     size_t series = 0;
@@ -154,7 +124,7 @@ class Timeline {
 void Timeline::OrderCalls() {
   const auto calls = analysis_.Launches().places();
   calls_.assign(calls.begin(), calls.end());
-  SortUnlessSorted(calls_, [this](uint32_t a, uint32_t b) {
+  SortRuns(calls_, [this](uint32_t a, uint32_t b) {
     return std::tuple(launches_[a].start_ns, launches_[b].end_ns, a) <
            std::tuple(launches_[b].start_ns, launches_[a].end_ns, b);
   });
@@ -163,14 +133,12 @@ void Timeline::OrderCalls() {
 
 void Timeline::OrderWork() {
   const GpuWorkList& all = analysis_.correlation.work;
-  for (const uint32_t i : analysis_.Work().places()) {
-    if (!all[i].timed) continue;
-    work_.push_back(i);
+  work_ =
+      PlacesByTime(analysis_.Work(), [&](uint32_t i) { return all.Get<&GpuWork::start_ns>(i); });
+  std::erase_if(work_, [&](uint32_t i) { return !all[i].timed; });
+  for (const uint32_t i : work_) {
     if (HasArrow(all[i])) ++written_calls_[all[i].launch].arrows;
   }
-  SortUnlessSorted(work_, [&](uint32_t a, uint32_t b) {
-    return std::tuple(all[a].start_ns, a) < std::tuple(all[b].start_ns, b);
-  });
 }
 
 // The oldest of each stream: the others wait for it.
@@ -188,133 +156,40 @@ void Timeline::FindUnfinishedWork() {
                    [](const GpuWork& a, const GpuWork& b) { return a.start_ns < b.start_ns; });
 }
 
-size_t Timeline::SizeOf(Sort sort) const {
-  switch (sort) {
-    case kPauses:
-      return pauses_.size();
-    case kRanges:
-      return analysis_.nvtx.all().size();
-    case kCalls:
-      return calls_.size();
-    case kWork:
-      return work_.size();
-    case kUnfinished:
-      return unfinished_.size();
-    case kOverheads:
-      return overheads_.size();
-    case kSamples:
-      return analysis_.model.events.cpu_samples.size();
-    case kHits:
-      return hits_.hits().size();
-    case kStates:
-      return states_.size();
-    case kSteps:
-      return steps_.size();
-    case kCollectives:
-      return collectives_.size();
-    case kCritical:
-      return critical_.size();
-    case kSorts:
-      break;
-  }
-  return 0;
-}
-
-size_t Timeline::FirstFrom(Sort sort, size_t at) const {
-  if (sort == kRanges) return analysis_.Ranges().FirstFrom(at);
-  return sort == kSamples ? analysis_.CpuSamples().FirstFrom(at) : at;
-}
-
-uint64_t Timeline::TimeOf(Sort sort, size_t at) const {
-  switch (sort) {
-    case kPauses:
-      return pauses_[at].start_ns;
-    case kRanges:
-      return analysis_.nvtx.all()[at].start_ns;
-    case kCalls:
-      return launches_[calls_[at]].start_ns;
-    case kWork:
-      return analysis_.correlation.work[work_[at]].start_ns;
-    case kUnfinished:
-      return unfinished_[at].start_ns;
-    case kOverheads:
-      return overheads_[at].start_ns;
-    case kSamples:
-      return analysis_.model.events.cpu_samples[at].time_ns;
-    case kHits:
-      return hits_.hits()[at]->time_ns;
-    case kStates:
-      return states_.TimeOf(at);
-    case kSteps:
-      return steps_[at].start_ns;
-    case kCollectives:
-      return collectives_.TimeOf(at);
-    case kCritical:
-      return critical_.TimeOf(at);
-    case kSorts:
-      break;
-  }
-  return 0;
-}
-
-void Timeline::WriteSlice(Sort sort, size_t at) {
-  switch (sort) {
-    case kPauses:
-      return WritePause(pauses_[at]);
-    case kRanges:
-      return WriteRange(analysis_.nvtx.all()[at]);
-    case kCalls:
-      return WriteCall(calls_[at]);
-    case kWork:
-      return WriteWork(analysis_.correlation.work[work_[at]]);
-    case kUnfinished:
-      return WriteUnfinished(unfinished_[at]);
-    case kOverheads:
-      return WriteOverhead(overheads_[at]);
-    case kSamples:
-      return samples_.Write(analysis_.model.events.cpu_samples[at]);
-    case kHits:
-      return hits_.Write(*hits_.hits()[at]);
-    case kStates:
-      return states_.Write(at);
-    case kSteps:
-      return WriteStep(steps_[at]);
-    case kCollectives:
-      return collectives_.Write(at, arrows_);
-    case kCritical:
-      return critical_.Write(at);
-    case kSorts:
-      break;
-  }
-}
-
 std::optional<uint64_t> Timeline::WriteSlices() {
-  // The next of each sort that has one, in the order of sorts, which is that of equal times.
-  struct Next {
-    Sort sort;
-    size_t at;
-    uint64_t time_ns;
+  TimeOrder order;
+  const auto start_of = [](const auto& event) { return event.start_ns; };
+  const auto time_of = [](const auto& event) { return event.time_ns; };
+  const auto add_numbered = [&](auto& list, auto write) {
+    order.Add(
+        std::views::iota(size_t{0}, list.size()), [&list](size_t i) { return list.TimeOf(i); },
+        write);
   };
-  std::vector<Next> all;
-  for (size_t i = 0; i < kSorts; ++i) {
-    const auto sort = static_cast<Sort>(i);
-    const size_t at = FirstFrom(sort, 0);
-    if (at != SizeOf(sort)) all.push_back({sort, at, TimeOf(sort, at)});
-  }
-  while (!all.empty() && !output_.failed()) {
-    const auto next = std::min_element(
-        all.begin(), all.end(), [](const Next& a, const Next& b) { return a.time_ns < b.time_ns; });
+  const GpuWorkList& work = analysis_.correlation.work;
+  order.Add(pauses_, start_of, [&](const Pause& pause) { WritePause(pause); });
+  order.Add(analysis_.Ranges(), start_of, [&](const NvtxRange& range) { WriteRange(range); });
+  order.Add(
+      calls_, [&](uint32_t i) { return launches_.Get<&Launch::start_ns>(i); },
+      [&](uint32_t i) { WriteCall(i); });
+  order.Add(
+      work_, [&](uint32_t i) { return work.Get<&GpuWork::start_ns>(i); },
+      [&](uint32_t i) { WriteWork(work[i]); });
+  order.Add(unfinished_, start_of, [&](const GpuWork& one) { WriteUnfinished(one); });
+  order.Add(overheads_, start_of, [&](const DriverTime& overhead) { WriteOverhead(overhead); });
+  order.Add(analysis_.CpuSamples(), time_of,
+            [&](const Owned<CpuSample>& sample) { samples_.Write(sample); });
+  order.Add(
+      hits_.hits(), [](const auto* hit) { return hit->time_ns; },
+      [&](const auto* hit) { hits_.Write(*hit); });
+  add_numbered(states_, [&](size_t i) { states_.Write(i); });
+  order.Add(steps_, start_of, [&](const ShownStep& step) { WriteStep(step); });
+  add_numbered(collectives_, [&](size_t i) { collectives_.Write(i, arrows_); });
+  add_numbered(critical_, [&](size_t i) { critical_.Write(i); });
+  const std::optional<uint64_t> cut_ns = order.Visit([&] {
     const uint64_t slices = sink_.slices() + samples_.open_slices();
-    if (options_.max_events != 0 && slices >= options_.max_events) return next->time_ns;
-    WriteSlice(next->sort, next->at);
-    next->at = FirstFrom(next->sort, next->at + 1);
-    if (next->at == SizeOf(next->sort)) {
-      all.erase(next);
-    } else {
-      next->time_ns = TimeOf(next->sort, next->at);
-    }
-  }
-  return std::nullopt;
+    return !output_.failed() && (options_.max_events == 0 || slices < options_.max_events);
+  });
+  return output_.failed() ? std::nullopt : cut_ns;
 }
 
 // Those with work that is shown.
@@ -410,8 +285,7 @@ void Timeline::WriteUnfinished(const GpuWork& work) {
 }
 
 void Timeline::WriteOverhead(const DriverTime& overhead) {
-  const ProcessId process = overhead.process;
-  sink_.Slice(tracks_.Overheads(process, overhead.start_ns, overhead.end_ns),
+  sink_.Slice(tracks_.Overheads(overhead.owner.process, overhead.start_ns, overhead.end_ns),
               sink_.Name(TitleOf(overhead), "overhead"), overhead.start_ns, overhead.end_ns);
   WriteOverheadArgs(analysis_, overhead, sink_);
 }

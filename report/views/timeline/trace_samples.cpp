@@ -20,7 +20,7 @@ void TraceSamples::WriteMoment(const Owned<CpuSample>& sample) {
   if (is_new) name->second = sink_.Name(event, "event");
   sink_.Instant(tracks_.Moments(sample.owner(), event), name->second, sample.time_ns);
   sink_.Arg("weight", weights_.Of(sample));
-  const std::string stack = names_.StackOf(paths_.OfSample(sample));
+  const std::string stack = names_.StackOf(paths_.Of(sample));
   if (!stack.empty()) sink_.ArgText("stack", stack);
 }
 
@@ -31,7 +31,7 @@ void TraceSamples::Write(const Owned<CpuSample>& sample) {
     sink_.Sample({.thread = tracks_.ThreadOf(owner),
                   .time_ns = sample.time_ns,
                   .cpu = sample.cpu,
-                  .path = paths_.OfSample(sample)},
+                  .path = paths_.Of(sample)},
                  paths_.tree());
     return;
   }
@@ -42,7 +42,7 @@ void TraceSamples::Write(const Owned<CpuSample>& sample) {
     Close(thread, 0, AddSaturated(thread.last_ns, thread.weight_ns));
   }
   path_.clear();
-  for (PathId at = paths_.OfSample(sample); paths_.tree()[at].parent;
+  for (PathId at = paths_.Of(sample); paths_.tree()[at].parent;
        at = paths_.tree()[at].parent) {
     path_.push_back(at);
   }
@@ -87,7 +87,7 @@ void TraceHits::Write(const Owned<ProbeHit>& hit) {
   sink_.Instant(tracks_.ThreadOf(hit.owner()), name->second, hit.time_ns);
   sink_.ArgText("probe", probes_.TitleOf(probe));
   if (IsReturn(probe)) sink_.Arg("result", hit.return_value);
-  if (hit.stack) sink_.ArgText("stack", names_.StackOf(paths_.OfHit(hit)));
+  if (hit.stack) sink_.ArgText("stack", names_.StackOf(paths_.Of(hit)));
 }
 
 }  // namespace xpu

@@ -112,10 +112,10 @@ consteval size_t FieldsOfStruct(Fields... fields) {
   }
 }
 
-// One that it does not visit would be lost in a list. Launch::process is a column that is found
-// when all launches are there.
+// One that it does not visit would be lost in a list. Launch::process and track are columns that
+// are found when all launches are there.
 TEST(CompactList, VisitFieldsKnowsEachFieldOfLaunchesAndGpuWork) {
-  EXPECT_EQ(FieldCount<Launch>() + 1, FieldsOfStruct<Launch>());
+  EXPECT_EQ(FieldCount<Launch>() + 2, FieldsOfStruct<Launch>());
   EXPECT_EQ(FieldCount<GpuWork>(), FieldsOfStruct<GpuWork>());
 }
 

@@ -1,8 +1,8 @@
-#include "report/trace/correlate.h"
+#include <optional>
 
 #include <gtest/gtest.h>
 
-#include "report/model/loaded_events.h"
+#include "report/trace/trace.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 
@@ -24,18 +24,17 @@ class CorrelateTest : public testing::Test {
     stack_ = builder_.Stack({0x10, 0x20});
   }
   const Correlation& Run() {
-    model_ = builder_.Build();
-    OrderByTime(model_.events);
-    result_ = Correlate(model_, ProcessHistory(model_), Clocks(model_), ApiNames(model_),
-                        GpuDevices(model_), GraphNodes(model_.events.graph_nodes.rows()));
-    return result_;
+    trace_.emplace(builder_.Build());
+    return trace_->correlation;
   }
-  Launch LaunchOf(size_t work) const { return result_.launches[result_.work[work].launch]; }
+  Launch LaunchOf(size_t work) const {
+    const Correlation& result = trace_->correlation;
+    return result.launches[result.work[work].launch];
+  }
 
   test::ModelBuilder builder_;
   StackId stack_;
-  Model model_;
-  Correlation result_;
+  std::optional<Trace> trace_;
 };
 
 TEST_F(CorrelateTest, CallStackAndKernelOfOneId) {
@@ -72,7 +71,8 @@ TEST_F(CorrelateTest, TwoInstancesWithTheSameIds) {
   const Correlation& result = Run();
   ASSERT_EQ(result.work.size(), 20u);
   for (size_t i = 0; i < 20; ++i) {
-    const bool is_first = model_.Text(model_.events.kernels[i].name) == "a";
+    const Model& model = trace_->model;
+    const bool is_first = model.Text(model.events.kernels[i].name) == "a";
     EXPECT_EQ(LaunchOf(i).pid, is_first ? 100u : 200u);
     EXPECT_EQ(LaunchOf(i).correlation_id, result.work[i].correlation_id);
     EXPECT_EQ(result.work[i].match, MatchKind::kById);
@@ -193,7 +193,7 @@ TEST_F(CorrelateTest, LosingStacksLeavesTheOthersAlone) {
     EXPECT_EQ(launch.correlation_id, i + 1);
     EXPECT_EQ(launch.has_stack, (i + 1) % 7 != 0);
     if (launch.has_stack) {
-      EXPECT_EQ(model_.tables->Node(launch.stack).frame.address, i + 1);
+      EXPECT_EQ(trace_->model.tables->Node(launch.stack).frame.address, i + 1);
     }
   }
 }

@@ -1,9 +1,11 @@
 #include "report/trace/probe_launches.h"
 
+#include <optional>
+
 #include <gtest/gtest.h>
 
 #include "report/model/loaded_events.h"
-#include "report/trace/correlate.h"
+#include "report/trace/trace.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 
@@ -47,27 +49,23 @@ class ProbeLaunchesTest : public testing::Test {
   }
   // "probe start-end" of each outermost call.
   std::vector<std::string> Nested() {
-    model_ = builder_.Build();
-    OrderByTime(model_.events);
+    Model model = builder_.Build();
+    OrderByTime(model.events);
     std::vector<std::string> calls;
-    for (const ProbeCall& call : NestProbeHits(model_.events)) {
+    for (const ProbeCall& call : NestProbeHits(model.events)) {
       calls.push_back(std::to_string(call.probe) + " " + std::to_string(call.start_ns) + "-" +
                       std::to_string(call.end_ns));
     }
     return calls;
   }
   const Correlation& Run() {
-    model_ = builder_.Build();
-    OrderByTime(model_.events);
-    result_ = Correlate(model_, ProcessHistory(model_), Clocks(model_), ApiNames(model_),
-                        GpuDevices(model_), GraphNodes(model_.events.graph_nodes.rows()));
-    return result_;
+    trace_.emplace(builder_.Build());
+    return trace_->correlation;
   }
   using Calls = std::vector<std::string>;
 
   test::ModelBuilder builder_;
-  Model model_;
-  Correlation result_;
+  std::optional<Trace> trace_;
 };
 
 TEST_F(ProbeLaunchesTest, ARuntimeCallAndTheDriversInItAreOne) {
@@ -116,18 +114,18 @@ TEST_F(ProbeLaunchesTest, BecomeLaunchesOfTheirOwn) {
   const Correlation& result = Run();
   ASSERT_EQ(result.launches.size(), 2u);
   const Launch& outer = result.launches[0];
-  EXPECT_EQ(ApiNameOf(ApiNames(model_), outer), "cudaLaunchKernel");
+  EXPECT_EQ(ApiNameOf(trace_->api_names, outer), "cudaLaunchKernel");
   EXPECT_EQ(outer.domain, ApiDomain::kRuntime);
   EXPECT_EQ(outer.stack_match, MatchKind::kByNesting);
   EXPECT_EQ(MatchText(outer.stack_match), "by nesting");
-  EXPECT_EQ(model_.tables->Node(outer.stack).frame.address, 0x10u);
+  EXPECT_EQ(trace_->model.tables->Node(outer.stack).frame.address, 0x10u);
   EXPECT_EQ(outer.pid, 7u);
   EXPECT_EQ(outer.tid, 7u);
   EXPECT_EQ(outer.start_ns, 100u);
   EXPECT_EQ(outer.end_ns, 200u);
   EXPECT_EQ(outer.kernel, 0x1234u);
   EXPECT_EQ(outer.return_value, 9);
-  EXPECT_EQ(ApiNameOf(ApiNames(model_), result.launches[1]), "cuLaunchKernel");
+  EXPECT_EQ(ApiNameOf(trace_->api_names, result.launches[1]), "cuLaunchKernel");
   EXPECT_EQ(LaunchStatusOf(outer), LaunchStatus::kFailed);
   EXPECT_EQ(result.counts.launches_probed, 1u);
   EXPECT_EQ(result.counts.launches_probed_failed, 1u);
@@ -160,7 +158,7 @@ TEST_F(ProbeLaunchesTest, BelongToTheCallsThatTheyAreIn) {
   const Correlation& result = Run();
   ASSERT_EQ(result.launches.size(), 6u);
   const auto stack = [&](size_t i) {
-    return model_.tables->Node(result.launches[i].stack).frame.address;
+    return trace_->model.tables->Node(result.launches[i].stack).frame.address;
   };
   EXPECT_EQ(stack(0), 0x10u);
   EXPECT_EQ(stack(1), 0x20u);

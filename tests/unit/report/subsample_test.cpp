@@ -4,14 +4,14 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "report/model/clock_fit.h"
 #include "report/model/load.h"
 #include "report/model/loaded_events.h"
-#include "report/trace/correlate.h"
+#include "report/trace/trace.h"
 #include "tests/unit/tests_directory.h"
 
 namespace xpu {
@@ -26,12 +26,9 @@ struct Attribution {
   uint32_t stack = 0;
 };
 
-std::map<WorkKey, Attribution> Attributions(const Model& model) {
-  const Clocks clocks(model);
-  const ApiNames names(model);
-  const Correlation correlation =
-      Correlate(model, ProcessHistory(model), clocks, names, GpuDevices(model),
-                GraphNodes(model.events.graph_nodes.rows()));
+std::map<WorkKey, Attribution> Attributions(Model model) {
+  const Trace trace(std::move(model));
+  const Correlation& correlation = trace.correlation;
   std::map<WorkKey, Attribution> result;
   for (const GpuWork& work : correlation.work) {
     Attribution& to = result[{work.kind, work.instance.value, work.correlation_id, work.start_ns}];
@@ -62,11 +59,11 @@ class SubsampleTest : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(SubsampleTest, LostStacksTakeNothingElseAway) {
+  const auto whole = Attributions(Load());
   Model model = Load();
-  const auto whole = Attributions(model);
   DropEverySeventh(model.events.launch_stacks);
   size_t lost = 0;
-  for (const auto& [key, thin] : Attributions(model)) {
+  for (const auto& [key, thin] : Attributions(std::move(model))) {
     const Attribution& full = whole.at(key);
     EXPECT_EQ(thin.has_call, full.has_call);
     EXPECT_EQ(thin.callback_id, full.callback_id);
@@ -80,11 +77,11 @@ TEST_P(SubsampleTest, LostStacksTakeNothingElseAway) {
 }
 
 TEST_P(SubsampleTest, LostKernelsTakeNothingElseAway) {
+  const auto whole = Attributions(Load());
   Model model = Load();
-  const auto whole = Attributions(model);
   DropEverySeventh(model.events.kernels);
   DropEverySeventh(model.events.memcpys);
-  const auto thinned = Attributions(model);
+  const auto thinned = Attributions(std::move(model));
   EXPECT_LT(thinned.size(), whole.size());
   for (const auto& [key, thin] : thinned) {
     const Attribution& full = whole.at(key);
@@ -95,10 +92,10 @@ TEST_P(SubsampleTest, LostKernelsTakeNothingElseAway) {
 }
 
 TEST_P(SubsampleTest, LostCallsTakeNothingElseAway) {
+  const auto whole = Attributions(Load());
   Model model = Load();
-  const auto whole = Attributions(model);
   DropEverySeventh(model.events.api_calls);
-  for (const auto& [key, thin] : Attributions(model)) {
+  for (const auto& [key, thin] : Attributions(std::move(model))) {
     const Attribution& full = whole.at(key);
     EXPECT_EQ(thin.has_stack, full.has_stack);
     EXPECT_EQ(thin.stack, full.stack);
