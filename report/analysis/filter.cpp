@@ -69,6 +69,9 @@ class PartFilter {
         kernels_(std::move(kernels)),
         apis_(std::move(apis)),
         has_ranges_(!ranges.is_all()),
+        chooses_tracks_(!options.pids.empty() || !options.tids.empty() || !options.comms.empty() ||
+                        !options.ranks.empty() || !options.hosts.empty() ||
+                        !options.containers.empty()),
         start_ns_(StartOf(analysis.model)) {
     const std::vector<NvtxRange>& all = analysis.nvtx.all();
     for (uint32_t i = 0; has_ranges_ && i < all.size(); ++i) {
@@ -92,7 +95,7 @@ class PartFilter {
              IsOfThread(launch.track) && IsOfApi(launch) && IsInside(launch);
     });
     SelectWork(shown);
-    if (ChoosesTracks()) {
+    if (chooses_tracks_) {
       shown.pids.emplace();
       for (uint32_t i = 1; i < analysis_.tracks.size(); ++i) {
         if (IsOfThread(TrackId{i})) shown.pids->insert(analysis_.tracks[TrackId{i}].pid);
@@ -206,10 +209,6 @@ class PartFilter {
     return !options_.devices.empty() || !options_.streams.empty() || !kernels_.is_all();
   }
   bool IsAboutGpu() const { return HasWorkFilter() || !apis_.is_all(); }
-  bool ChoosesTracks() const {
-    return !options_.pids.empty() || !options_.tids.empty() || !options_.comms.empty() ||
-           !options_.ranks.empty() || !options_.hosts.empty() || !options_.containers.empty();
-  }
 
   template <typename Event>
   bool IsOfDevice(const Event& event) const {
@@ -233,10 +232,12 @@ class PartFilter {
     return analysis_.tracks.At(pid, pid, time_ns);
   }
   bool IsOfProcess(TrackId track) {
+    if (!chooses_tracks_) return true;
     LookAtTracks();
     return of_processes_[track.value];
   }
   bool IsOfThread(TrackId track) {
+    if (!chooses_tracks_) return true;
     LookAtTracks();
     return of_threads_[track.value];
   }
@@ -290,6 +291,7 @@ class PartFilter {
   NameSet kernels_;  // by the id of the text
   NameSet apis_;     // by Launch::name
   const bool has_ranges_;
+  const bool chooses_tracks_;
   const uint64_t start_ns_;
   std::vector<bool> wanted_ranges_;              // as NvtxRanges::all(); empty: all are
   std::unordered_map<uint64_t, bool> inside_;    // by both chains of NvtxRanges::Around

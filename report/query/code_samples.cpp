@@ -123,6 +123,7 @@ CodeSamples::CodeSamples(Analysis& analysis, bool with_lines)
     : analysis_(analysis),
       code_(std::make_unique<GpuCode>(analysis.model, analysis.symbolizer.finder().reading())) {
   AddSamples();
+  if (functions_.empty()) return;
   if (!analysis.shown.filter_text.empty()) LeaveKernelsShown();
   if (with_lines) AddLines();
   for (uint32_t i = 0; i < functions_.size(); ++i) {

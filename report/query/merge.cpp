@@ -45,9 +45,12 @@ class PathGroups {
   FrameId FrameOf(const Owner& owner);
   std::string TitleOf(const Owner& owner) const;
   FrameId StreamOrDevice(const GpuWork& work);
-  PathId InGroup(FrameId group, PathId path) { return Under(tree_.Child(PathId{}, group), path); }
+  template <typename GroupOf>
+  PathId InGroup(GroupOf group_of, PathId path) {
+    if (by_ == GroupBy::kNothing) return path;
+    return tree_.Graft(tree_.Child(PathId{}, group_of()), path, moved_);
+  }
   PathId InRanges(const NvtxRanges::Around& around, PathId path);
-  PathId Under(PathId prefix, PathId path);
 
   Analysis& analysis_;
   CallTree& tree_;
@@ -108,8 +111,6 @@ FrameId PathGroups::StreamOrDevice(const GpuWork& work) {
   return frame;
 }
 
-PathId PathGroups::Under(PathId prefix, PathId path) { return tree_.Graft(prefix, path, moved_); }
-
 PathId PathGroups::InRanges(const NvtxRanges::Around& around, PathId path) {
   const uint64_t key = uint64_t{around.thread} << 32 | around.process;
   PathId prefix = ranges_.Get(key);
@@ -124,33 +125,29 @@ PathId PathGroups::InRanges(const NvtxRanges::Around& around, PathId path) {
     if (!prefix) return path;
     ranges_[key] = prefix;
   }
-  return Under(prefix, path);
+  return tree_.Graft(prefix, path, moved_);
 }
 
 PathId PathGroups::OfCpu(const Owner& owner, PathId path) {
   if (nvtx_frames_) path = InRanges(analysis_.nvtx.At(owner.pid, owner.tid, owner.time_ns), path);
-  if (by_ == GroupBy::kNothing) return path;
-  return InGroup(FrameOf(owner), path);
+  return InGroup([&] { return FrameOf(owner); }, path);
 }
 
 PathId PathGroups::OfCall(const Launch& launch, PathId path) {
   if (nvtx_frames_) path = InRanges(analysis_.nvtx.At(launch), path);
-  if (by_ == GroupBy::kNothing) return path;
-  return InGroup(FrameOf(launch.owner()), path);
+  return InGroup([&] { return FrameOf(launch.owner()); }, path);
 }
 
 PathId PathGroups::OfWork(const GpuWork& work, PathId path) {
   if (nvtx_frames_ && work.launch != GpuWork::kNoLaunch) {
     path = InRanges(analysis_.nvtx.At(analysis_.correlation.launches[work.launch]), path);
   }
-  if (by_ == GroupBy::kNothing) return path;
-  return InGroup(IsOfCpu(by_) ? FrameOf(work.owner()) : StreamOrDevice(work), path);
+  return InGroup([&] { return IsOfCpu(by_) ? FrameOf(work.owner()) : StreamOrDevice(work); }, path);
 }
 
 PathId PathGroups::OfGpu(uint32_t gpu, const Owner& owner, PathId path) {
-  if (by_ == GroupBy::kNothing) return path;
-  return InGroup(IsOfCpu(by_) ? FrameOf(owner) : analysis_.frames.Intern(Format("GPU{}", gpu)),
-                 path);
+  const auto of_gpu = [&] { return analysis_.frames.Intern(Format("GPU{}", gpu)); };
+  return InGroup([&] { return IsOfCpu(by_) ? FrameOf(owner) : of_gpu(); }, path);
 }
 
 // Adds what happened to the tree, each under its path and group.

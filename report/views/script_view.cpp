@@ -102,7 +102,10 @@ void Script::Write() {
   const std::vector<uint32_t> calls = PlacesByTime(analysis_.Launches(), called_ns);
   add(calls, called_ns, [&](uint32_t i) { AppendCall(launches[i]); });
   const GpuWorkList& all = analysis_.correlation.work;
-  const auto placed_ns = [&](uint32_t i) { return all[i].placed_ns(); };
+  const auto placed_ns = [&](uint32_t i) {
+    return all.Get<&GpuWork::timed>(i) ? all.Get<&GpuWork::start_ns>(i)
+                                       : all.Get<&GpuWork::called_ns>(i);
+  };
   const std::vector<uint32_t> work = PlacesByTime(analysis_.Work(), placed_ns);
   add(work, placed_ns, [&](uint32_t i) { AppendWork(all[i]); });
   add(overheads_, start_of, [&](const DriverTime& overhead) { AppendOverhead(overhead); });

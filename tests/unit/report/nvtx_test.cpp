@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "report/analysis/analysis.h"
+#include "report/analysis/filter.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {
@@ -165,6 +166,27 @@ TEST_F(NvtxTest, ManyOpenRangesEndInReasonableTime) {
   const NvtxRanges& ranges = Ranges();
   EXPECT_EQ(ranges.unmatched_ends(), 0u);
   EXPECT_EQ(ranges.all().back().end_ns, 2 * kManyRanges - 1);
+}
+
+TEST_F(NvtxTest, FilterKeepsHitsOfProbesInTheRange) {
+  Add(10, NvtxKind::kPush, "step");
+  Add(20, NvtxKind::kPop);
+  Probe& probe = builder_.events.probes.emplace_back();
+  probe.probe = 1;
+  probe.function = builder_.Text("exp");
+  for (const uint64_t time_ns : {5, 15, 25}) {
+    ProbeHit& hit = builder_.events.probe_hits.emplace_back();
+    hit.probe = 1;
+    hit.time_ns = time_ns;
+    hit.pid = kPid;
+    hit.tid = kThread;
+  }
+  Ranges();
+  FilterOptions options;
+  options.nvtx = "step";
+  analysis_->shown = SelectPart(options, *analysis_).value();
+  ASSERT_EQ(analysis_->ProbeHits().size(), 1u);
+  EXPECT_EQ(analysis_->ProbeHits().front().time_ns, 15u);
 }
 
 }  // namespace
