@@ -52,33 +52,23 @@ class CodeRanges {
   explicit CodeRanges(std::span<const ElfSegment> segments) {
     for (const ElfSegment& segment : segments) {
       if (!segment.executable || segment.memory_bytes == 0) continue;
-      const uint64_t last = segment.link_address + (segment.memory_bytes - 1);
-      ranges_.push_back({segment.link_address, last < segment.link_address ? ~uint64_t{0} : last});
+      const uint64_t end = segment.link_address + segment.memory_bytes;
+      ranges_.push_back({segment.link_address, end < segment.link_address ? ~uint64_t{0} : end});
     }
-    std::sort(ranges_.begin(), ranges_.end());
-    size_t kept = 0;
-    for (const Range& range : ranges_) {
-      if (kept > 0 && range.first <= ranges_[kept - 1].last) {
-        ranges_[kept - 1].last = std::max(ranges_[kept - 1].last, range.last);
-      } else {
-        ranges_[kept++] = range;
-      }
-    }
-    ranges_.resize(kept);
+    UniteRanges(ranges_);
   }
 
   bool Contains(uint64_t address) const {
     const auto after =
         std::upper_bound(ranges_.begin(), ranges_.end(), address,
-                         [](uint64_t value, const Range& range) { return value < range.first; });
-    return after != ranges_.begin() && address <= std::prev(after)->last;
+                         [](uint64_t value, const Range& range) { return value < range.begin; });
+    return after != ranges_.begin() && address < std::prev(after)->end;
   }
 
  private:
   struct Range {
-    uint64_t first;
-    uint64_t last;
-    auto operator<=>(const Range&) const = default;
+    uint64_t begin;
+    uint64_t end;
   };
   std::vector<Range> ranges_;
 };

@@ -2,9 +2,12 @@
 // gave, and from what a process has mapped of the file to the segment that it is of.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace xpu {
 
@@ -32,5 +35,21 @@ std::optional<uint64_t> LinkAddressOfCodeMapping(std::span<const ElfSegment> seg
 
 // Link address - offset in the file, where it is the same for all code; nullopt: it is not.
 std::optional<uint64_t> LinkDeltaOfCode(std::span<const ElfSegment> segments);
+
+// Sorts ranges, [begin, end), and joins those that overlap and, unless `keeps_touching`, touch.
+template <typename Range>
+void UniteRanges(std::vector<Range>& ranges, bool keeps_touching = false) {
+  std::ranges::sort(ranges, {}, &Range::begin);
+  size_t kept = 0;
+  for (const Range& range : ranges) {
+    Range* const last = kept > 0 ? &ranges[kept - 1] : nullptr;
+    if (last && (range.begin < last->end || (range.begin == last->end && !keeps_touching))) {
+      last->end = std::max(last->end, range.end);
+    } else {
+      ranges[kept++] = range;
+    }
+  }
+  ranges.resize(kept);
+}
 
 }  // namespace xpu

@@ -48,16 +48,7 @@ std::vector<Run> FindRuns(const SymbolTable& table, std::span<const uint64_t> li
     runs.push_back({static_cast<size_t>(symbol - symbols.data()),
                     static_cast<size_t>(after - symbols.begin())});
   }
-  std::ranges::sort(runs, {}, &Run::begin);
-  size_t kept = 0;
-  for (const Run& run : runs) {
-    if (kept > 0 && run.begin < runs[kept - 1].end) {
-      runs[kept - 1].end = std::max(runs[kept - 1].end, run.end);
-    } else {
-      runs[kept++] = run;
-    }
-  }
-  runs.resize(kept);
+  UniteRanges(runs, /*keeps_touching=*/true);
   return runs;
 }
 

@@ -28,17 +28,7 @@ std::vector<LinkRange> ExecutableRanges(const ElfImage& image) {
     if (bytes == 0 || segment.link_address + bytes < segment.link_address) continue;
     ranges.push_back({segment.link_address, segment.link_address + bytes});
   }
-  std::sort(ranges.begin(), ranges.end(),
-            [](const LinkRange& a, const LinkRange& b) { return a.begin < b.begin; });
-  size_t kept = 0;
-  for (const LinkRange& range : ranges) {
-    if (kept > 0 && range.begin <= ranges[kept - 1].end) {
-      ranges[kept - 1].end = std::max(ranges[kept - 1].end, range.end);
-    } else {
-      ranges[kept++] = range;
-    }
-  }
-  ranges.resize(kept);
+  UniteRanges(ranges);
   return ranges;
 }
 
