@@ -1,5 +1,4 @@
 #include "man/completion/completion.h"
-#include "report/cli/help.h"
 #include "report/cli/options.h"
 
 int main(int argc, char** argv) {

@@ -2,20 +2,15 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 
-#include "format/base/command_line_option.h"
 #include "format/base/number.h"
 #include "format/base/split.h"
 #include "format/base/text.h"
 #include "report/analysis/filter.h"
-#include "report/cli/help.h"
-#include "report/cli/other_tool_options.h"
-#include "report/cli/path_choices.h"
 #include "report/cli/view_choice.h"
-#include "report/cli/view_table.h"
+#include "report/query/merge.h"
 #include "report/views/tables/top_tables.h"
 #include "report/workload/step_selection.h"
 #include "report/workload/steps.h"
@@ -24,6 +19,34 @@ namespace xpu {
 namespace {
 
 constexpr char kSeeHelp[] = "xpu-report --help lists the options";
+
+// Options of perf report and nsys stats, and what does the same here.
+constexpr OtherToolOption kOtherToolOptions[] = {
+    {"--stdio", "text is the default: a summary, or tables with --top"},
+    {"--tui", "--flamegraph -o FILE.html is interactive; --top prints tables"},
+    {"--gui", "--flamegraph -o FILE.html is interactive; --top prints tables"},
+    {"--csv", "--top --format csv prints tables as CSV"},
+    {"--json", "--top --format json prints tables as JSON"},
+    {"--input", "-i CAPTURE, or the name alone"},
+    {"-r", "--table NAME prints one table; --list-tables lists them"},
+    {"--report", "--table NAME prints one table; --list-tables lists them"},
+    {"-f", "--top --format csv or json"},
+    {"-g", "--flamegraph, --folded and --table callpath_sum show stacks"},
+    {"--call-graph", "--flamegraph, --folded and --table callpath_sum show stacks"},
+    {"--children", "--table cpu_func_sum has the time of a function with and without its callees"},
+    {"--no-children",
+     "--table cpu_func_sum has the time of a function with and without its callees"},
+    {"-s", "--top --sort COLUMN"},
+    {"--comms", "--comm NAME,..."},
+    {"--gpu", "--device N,... selects GPUs"},
+    {"--gpus", "--device N,... selects GPUs"},
+    {"--kernel-name", "--kernel REGEX selects kernels; --kernel-names WHICH shortens their names"},
+    {"-k", "--kernel REGEX selects kernels"},
+    {"--stats", "without a view, xpu-report prints the summary"},
+    {"--timeunit", "tables are in nanoseconds; --folded has --unit"},
+    {"--force-overwrite", "an existing file is replaced"},
+    {"--force-export", "omit it: a capture needs no export"},
+};
 
 Error UsageError(std::string message) {
   return Error{ErrorKind::kUsage, std::move(message), kSeeHelp};
@@ -41,6 +64,19 @@ constexpr std::pair<std::string_view, std::string_view> kDiffTables[] = {
     {"step", ""}, {"operator", "op_sum"}, {"module", "module_sum"}, {"path", "callpath_sum"}};
 
 constexpr char kCapture[] = "CAPTURE";  // as other types of values, what a shell completes
+
+inline std::vector<std::pair<std::string, MergeMode>> Modes() {
+  return {{"merge", MergeMode::kMerge},  {"gpu", MergeMode::kGpu},
+          {"cpu", MergeMode::kCpu},      {"idle", MergeMode::kIdle},
+          {"probe", MergeMode::kProbe},  {"off", MergeMode::kOff},
+          {"wall", MergeMode::kWall},    {"critical", MergeMode::kCritical},
+          {"memory", MergeMode::kMemory}};
+}
+
+inline std::vector<std::pair<std::string, MemoryView>> MemoryViews() {
+  return {
+      {"peak", MemoryView::kPeak}, {"growth", MemoryView::kGrowth}, {"left", MemoryView::kLeft}};
+}
 
 std::string NotEmpty(const std::string& text) { return text.empty() ? "is empty" : ""; }
 
@@ -63,7 +99,7 @@ class Parser {
   // One of `choices`, a list of names and values.
   template <typename Value, typename Choices>
   CLI::Option* AddChoice(const std::string& name, Value& value, Choices choices);
-  // What `parse` makes of the text, a Result.
+  // Returns what `parse` makes of the text.
   template <typename Value>
   CLI::Option* AddParsed(const std::string& name, Value& value,
                          Result<Value> (*parse)(std::string_view));
@@ -221,7 +257,7 @@ void Parser::AddSymbols() {
   choice_.Add(app_.add_flag("--embed-symbols"), Task::kEmbedSymbols);
 }
 
-// By hand instead of with CLI11's transformers: their messages list numbers of our enums.
+// CLI11's transformers are not used: their messages list numbers of our enums.
 template <typename Value, typename Choices>
 CLI::Option* Parser::AddChoice(const std::string& name, Value& value, Choices choices) {
   CLI::Option* option =
@@ -257,7 +293,7 @@ CLI::Option* Parser::AddParsed(const std::string& name, Value& value,
 
 CLI::Option* Parser::AddNumber(const std::string& name, uint64_t& value, std::string_view what) {
   return app_.add_option_function<std::string>(name, [&value, name, what](const std::string& text) {
-    // By hand: CLI11 2.1 takes "-1" for a very large number.
+    // CLI11 2.1 takes "-1" for a very large number, so the text is parsed here.
     const auto number = ParseNumber<uint64_t>(text);
     if (!number) {
       throw CLI::ValidationError(name.substr(name.find("--")),
@@ -414,7 +450,7 @@ void Parser::TakeFormatOfName() {
   if (name.ends_with(".json")) options_.top.format = TableFormat::kJson;
 }
 
-// What several views have is given once.
+// Options that several views have are given once.
 void Parser::Share() {
   options_.kernel_names = merge_.kernel_names;
   options_.graph_stacks = merge_.paths.graph_stacks;
@@ -422,7 +458,7 @@ void Parser::Share() {
   options_.flame_graph.merge = merge_;
   options_.trace.kernel_names = merge_.kernel_names;
   options_.trace.graph_stacks = merge_.paths.graph_stacks;
-  // What is read has a screen's rows, and names of its width; what a script reads is whole.
+  // A table that a person reads has a screen's rows, and names of its width; a script reads all.
   const bool is_read = options_.top.format == TableFormat::kTable;
   if (rows_->count() == 0 && !is_read) options_.top.rows = 0;
   const bool has_names = kernel_names_->count() > 0;
@@ -446,7 +482,7 @@ Status Parser::Check() {
   if (memory_->count() > 0 && merge_.mode != MergeMode::kMemory) {
     return UsageError("--memory needs --mode memory");
   }
-  // What is asked for is all that is printed.
+  // A table that is asked for is all that is printed.
   if (!options_.top.speedups.empty() && options_.top.table.empty()) options_.top.table = "what_if";
   XPU_RETURN_IF_ERROR(TakeBy());
   XPU_RETURN_IF_ERROR(CheckSlowSteps());

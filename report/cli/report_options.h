@@ -1,12 +1,13 @@
-// What a command line of xpu-report asks for.
+// The parsed command line of xpu-report.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "report/cli/view_table.h"
 #include "report/stacks/frames.h"
 #include "report/stacks/mixed_stacks.h"
 #include "report/trace/match.h"
@@ -15,16 +16,22 @@
 
 namespace xpu {
 
-// What is done with the capture.
+// In the order of --help; the first is the one without an option.
+std::span<const View> Views();
+
+// Returns the view of an option, which must exist.
+const View& FindView(std::string_view option);
+
+// The task of a run.
 enum class Task : uint8_t {
   kView,
-  // Not of what happened, but of the capture's symbols.
+  // Tasks on the capture's symbols instead of a view.
   kExportSymbols,
   kEmbedSymbols,
   kImport,  // makes a capture
 };
 
-// What --import reads.
+// Formats that --import reads.
 enum class ImportFormat : uint8_t { kCuptiText };
 
 // Where names and lines come from, and what frames show.

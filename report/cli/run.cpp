@@ -6,7 +6,6 @@
 #include <span>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -23,9 +22,9 @@
 #include "report/model/load.h"
 #include "report/model/recorded_time.h"
 #include "report/output/output.h"
-#include "report/output/progress.h"
+#include "report/output/terminal.h"
 #include "report/query/ledger.h"
-#include "report/ranks/host_clocks.h"
+#include "report/ranks/collectives.h"
 #include "report/symbols/symbol_export.h"
 #include "report/views/tables/top_tables.h"
 #include "report/workload/step_selection.h"
@@ -141,7 +140,7 @@ Status CheckOutputName(const ReportOptions& options) {
   return Ok();
 }
 
-// What is done with the symbols of the capture instead of a view of it.
+// Exports or embeds the symbols of the capture instead of writing a view.
 Status RunOnSymbols(const ReportOptions& options, Analysis& analysis, ReportOutcome& outcome) {
   const SymbolPlaces& places = options.symbols;
   Result<std::string> done =
@@ -209,7 +208,7 @@ Status Select(const ReportOptions& options, Analysis& analysis) {
   return ShowEvent(options, analysis);
 }
 
-// Of what `analysis` shows leaves the slow steps; the result shows the median ones.
+// Keeps the slow steps of what `analysis` shows; the result shows the median ones.
 Result<std::unique_ptr<Analysis>> SelectSlowSteps(const ReportOptions& options, Analysis& analysis,
                                                   SlowSteps& steps) {
   XPU_ASSIGN_OR_RETURN(
@@ -233,7 +232,7 @@ Result<std::unique_ptr<Analysis>> LoadOther(const ReportOptions& options,
   return other;
 }
 
-// Of --by step, the steps after the warm-up are what the capture shows then.
+// With --by step, the capture shows the steps after the warm-up.
 Result<DiffCapture> Compared(const ReportOptions& options, Analysis& analysis) {
   DiffCapture capture{.analysis = &analysis};
   if (!options.top.per_step) return capture;
@@ -276,7 +275,7 @@ Result<DiffCaptures> LoadCompared(const ReportOptions& options, Analysis& analys
   return captures;
 }
 
-// What is printed beside a view that prints no losses itself. Called after the view: what the
+// Returns the losses to print beside a view that does not. Call it after the view: what the
 // symbolizer finds on the way belongs into the ledger.
 std::string FindLosses(const ReportOptions& options, const Analysis& analysis,
                        const std::vector<std::unique_ptr<Analysis>>& others, bool& data_lost) {

@@ -1,5 +1,3 @@
-#include "report/cli/run_each.h"
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -22,15 +20,16 @@
 #include "format/base/file.h"
 #include "format/base/handle.h"
 #include "format/base/text.h"
+#include "report/cli/run.h"
 #include "report/model/load.h"
-#include "report/output/progress.h"
+#include "report/output/terminal.h"
 
 namespace xpu {
 namespace {
 
 namespace fs = std::filesystem;
 
-// What a process says of its capture by its status.
+// Exit statuses by which a process reports on its capture.
 constexpr int kDone = 0;
 constexpr int kFailed = 1;
 constexpr int kLostData = 3;

@@ -16,7 +16,7 @@ namespace xpu {
 
 class ViewChoice {
  public:
-  // Of these one may be given.
+  // Adds a choice; one of all may be given.
   void Add(CLI::Option* option, const View& view) { choices_.push_back({option, &view}); }
   void Add(CLI::Option* option, Task instead_of_view) {
     choices_.push_back({option, nullptr, instead_of_view});
@@ -28,8 +28,8 @@ class ViewChoice {
     rules_.push_back({option, nullptr, view});
   }
 
-  // Of the parsed command line, into options.task and options.view. What is wrong with it, empty:
-  // nothing.
+  // Sets options.task and options.view by the parsed command line. Returns what is wrong with it;
+  // empty: nothing.
   std::string Take(ReportOptions& options) const;
 
  private:

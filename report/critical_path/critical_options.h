@@ -1,4 +1,4 @@
-// What of the critical path is asked for: of which steps, and what if something were faster.
+// Options of the critical path: for which steps, and what if something were faster.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct CriticalOptions {
   std::optional<StepRange> range = {};  // none: all steps after the warm-up
 };
 
-// What is scaled, and by what.
+// Scales the time of some code, work or thread by a factor.
 struct Speedup {
   enum class Kind : uint8_t { kKernel, kFunction, kThread };
   Kind kind = Kind::kKernel;

@@ -6,12 +6,9 @@
 
 #include "format/base/saturated.h"
 #include "format/base/text.h"
-#include "report/analysis/gpu_names.h"
 #include "report/analysis/sampled_events.h"
-#include "report/model/recorded_time.h"
 #include "report/query/gpu_idle.h"
-#include "report/query/off_cpu_names.h"
-#include "report/query/off_cpu_times.h"
+#include "report/query/off_cpu_waits.h"
 
 namespace xpu {
 namespace {
@@ -169,7 +166,7 @@ std::optional<uint32_t> CriticalPath::ChooseLane() const {
   if (!lane_calls.empty()) {
     return std::max_element(lane_calls.begin(), lane_calls.end(), by_count)->first;
   }
-  // Of a program without a GPU: the first thread that was there for the longest time.
+  // A program without a GPU: the first of the threads that existed for the longest time.
   std::optional<uint32_t> longest;
   uint64_t most_ns = 0;
   for (uint32_t lane = 0; lane < graph_.lanes().size(); ++lane) {
@@ -314,7 +311,7 @@ void CriticalPath::AddSamples() {
 void CriticalPath::CountCode() {
   has_samples_ = true;
   AddSamples();
-  // Who knows when threads waited has no need to guess it from a lack of samples.
+  // Off-CPU data makes this guess unnecessary.
   std::unordered_map<Stretch*, const Edge*> one_of;
   if (!graph_.has_off_cpu()) {
     for (const Edge& edge : graph_.graph().edges()) {

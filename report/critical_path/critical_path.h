@@ -10,9 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "report/analysis/call_paths.h"
@@ -30,18 +28,18 @@ struct CriticalWindow {
   uint64_t to_ns = 0;
   size_t steps = 0;  // 0: the program has none
   size_t first = 0;  // the number of the first one
-  // Of FindCriticalSteps: how long all of them take, also those beyond a pause.
+  // The duration of all steps that FindCriticalSteps found, also of those beyond a pause.
   uint64_t all_steps_ns = 0;
 
   uint64_t ns() const { return to_ns - from_ns; }
-  // Of one step, or of all.
+  // The share of one step, or all of it without steps.
   uint64_t StepNs(uint64_t all_ns) const { return steps == 0 ? all_ns : all_ns / steps; }
 };
 
-// Of the steps that take most time together, the longest stretch of time without a pause of the
-// recording. A step that a time range of `analysis.shown` cuts is left out.
+// Returns the longest stretch without a pause of the recording of the steps that take most time in
+// total. A step that a time range of `analysis.shown` cuts is left out.
 CriticalWindow FindCriticalSteps(Analysis& analysis, const CriticalOptions& options);
-// Of `all`, where they are known.
+// Does the same with the steps `all`, which are known already.
 CriticalWindow FindCriticalSteps(const Analysis& analysis, const std::vector<StepSeries>& all,
                                  const std::optional<StepRange>& range);
 
@@ -64,8 +62,8 @@ struct CodeShare {
 
 class CriticalPath {
  public:
-  // Of the part of the recording that a time range of `analysis.shown` leaves; other filters are
-  // not asked. Both must outlive this.
+  // Covers the part of the recording that a time range of `analysis.shown` leaves; other filters
+  // are not asked. Both must outlive this.
   CriticalPath(Analysis& analysis, CallPaths& paths, const CriticalOptions& options)
       : CriticalPath(analysis, paths, FindCriticalSteps(analysis, options)) {}
   // `steps`: by FindCriticalSteps. `part`: of what the path is made, if not of all.
@@ -91,7 +89,7 @@ class CriticalPath {
   uint64_t Reevaluate(const std::function<uint64_t(const Edge&)>& scale) const;
 
  private:
-  // What lies between the same two places in the code.
+  // All running time between the same two places in the code.
   struct Stretch {
     PathId from;
     PathId to;

@@ -10,14 +10,13 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "report/model/growing_array.h"
 #include "report/model/huge_pages.h"
 
 namespace xpu {
 
-// What an edge stands for.
+// The meaning of an edge.
 enum class EdgeKind : uint8_t {
   kRunning,     // a thread runs
   kCall,        // a thread is in a call of CUDA
@@ -60,7 +59,7 @@ class DependencyGraph {
   size_t size() const { return times_.size(); }
   uint64_t TimeOf(uint32_t node) const { return times_[node]; }
   std::span<const Edge> edges() const { return {edges_.begin(), edges_.size()}; }
-  // Those that end at the node.
+  // The edges that end at the node.
   std::span<const Edge> EdgesTo(uint32_t node) const {
     return edges().subspan(first_to_[node], first_to_[node + 1] - first_to_[node]);
   }

@@ -72,7 +72,8 @@ class WaitFinder {
   static constexpr uint32_t kEvent = 1;
   static constexpr uint32_t kStream = 3;
 
-  // What an event stands for is not recorded: it is assumed to be the last work that ended in time.
+  // The work that an event waits for is not recorded: it is assumed to be the last work that ended
+  // in time.
   void AddSynchronization(const GpuWork& work) {
     const Launch& call = correlation_.launches[work.launch];
     const uint32_t type =

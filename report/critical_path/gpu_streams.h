@@ -3,10 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
-#include <tuple>
 #include <vector>
 
 #include "report/analysis/analysis.h"
@@ -33,7 +31,7 @@ struct GpuStream {
   std::vector<uint64_t> ended_ns;     // when this and all before it had ended
   std::vector<uint32_t> last;         // of this and all before it, the work that ended last
 
-  // Of what was launched before `launched_ns`, the last to end, which is not later than `ended_ns`.
+  // The last work to end, not later than `ended_ns`, of what was launched before `launched_ns`.
   // nullopt: none.
   std::optional<uint32_t> LastOf(uint64_t launched_ns, uint64_t ended_ns) const;
   // How much of what was launched before then had not ended.
@@ -45,8 +43,8 @@ class GpuStreams {
   explicit GpuStreams(const Analysis& analysis, const RecordingPart& part = {});
 
   const std::vector<GpuStream>& all() const { return all_; }
-  // Of one instance of the injected library. A program with more than kMost streams in a process
-  // gets no dependencies between the others: to find those takes time for each.
+  // The streams of one instance of the injected library. A program with more than kMost of them
+  // gets no dependencies between the others: finding those takes time for each stream.
   static constexpr size_t kMost = 16;
   std::span<const GpuStream> Of(InstanceId instance) const;
   const GpuStream* Find(InstanceId instance, uint32_t stream) const;
@@ -60,7 +58,7 @@ class GpuStreams {
   std::vector<GpuStream> all_;  // by instance, stream, device
 };
 
-// What a call waits for.
+// The work that a call waits for.
 struct GpuWait {
   static constexpr uint32_t kNothing = UINT32_MAX;
   uint32_t work = kNothing;  // in Correlation::work: until it has ended

@@ -5,17 +5,18 @@
 
 #include "format/base/saturated.h"
 #include "report/model/sort_runs.h"
-#include "report/query/off_cpu_times.h"
+#include "report/query/off_cpu_waits.h"
 
 namespace xpu {
 namespace {
 
-// Of the time of a thread: if it waits less for another one, the two only meet at a lock. Else the
-// path would follow a thread that sleeps for seconds, because it held a lock for a microsecond.
+// If a thread waits for another one for less than one in so many parts of its time, the two only
+// meet at a lock. Else the path would follow a thread that sleeps for seconds, because it held a
+// lock for a microsecond.
 constexpr uint64_t kRarePart = 100;
 // Without off-CPU time: a thread that runs for longer between two of its calls may have waited.
 constexpr uint64_t kLongNs = 100'000;
-// Likewise: what is longer and holds calls of another thread is a wait for that one.
+// A longer stretch that holds calls of another thread is assumed to be a wait for that one.
 constexpr uint64_t kHandOverNs = 50'000;
 
 }  // namespace
@@ -180,7 +181,7 @@ bool ProgramGraph::WaitsForGpu(const LaneState& state) const {
   return wait.work != GpuWait::kNothing && work_[wait.work].end_ns > launches_[state.call].start_ns;
 }
 
-// What a thread does between two nodes: what it waits for comes before the call that it is in.
+// The edge of a thread between two nodes: a wait takes precedence over the call around it.
 Edge ProgramGraph::EdgeOf(const LaneState& state) const {
   if (WaitsForGpu(state)) {
     return {.index = state.call,

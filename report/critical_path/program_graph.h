@@ -12,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "report/analysis/analysis.h"
@@ -38,7 +37,7 @@ struct ThreadLane {
 
 class ProgramGraph {
  public:
-  // Of all that was recorded in that part, whatever is shown. `analysis` must outlive this.
+  // Has all that was recorded in that part, whatever is shown. `analysis` must outlive this.
   explicit ProgramGraph(const Analysis& analysis, const RecordingPart& part = {});
 
   const DependencyGraph& graph() const { return graph_; }
@@ -50,7 +49,7 @@ class ProgramGraph {
   std::optional<uint32_t> LaneOf(const ThreadKey& thread) const;
   // Its last node until then; nullopt: it begins later.
   std::optional<uint32_t> LastNode(uint32_t lane, uint64_t until_ns) const;
-  // Of a node of a thread; the lane of an edge of kind kRunning is its index.
+  // The site of a node of a thread; the lane of an edge of kind kRunning is its index.
   Site SiteOf(uint32_t node) const { return node < sites_.size() ? sites_[node] : Site{}; }
 
  private:
@@ -71,7 +70,7 @@ class ProgramGraph {
     CutKind kind = CutKind::kPoint;
   };
 
-  // By wait: whether what the thread that ended it does explains it.
+  // Whether the thread that ended a wait explains it.
   enum class Waking : uint8_t { kUnknown, kRare, kUsual };
   struct Call {
     uint64_t end_ns = 0;
@@ -83,7 +82,7 @@ class ProgramGraph {
     uint32_t node = 0;    // of the one that waits for it
     uint32_t lane = 0;    // that one
   };
-  // What only making the graph needs.
+  // State that only making the graph needs.
   struct Build {
     Build(const Analysis& analysis, const RecordingPart& part)
         : streams(analysis, part), gpu_waits(FindGpuWaits(analysis, streams)) {}
@@ -112,7 +111,7 @@ class ProgramGraph {
   void AddEnds();
   void FindRareWakers();
   void MakeLane(uint32_t lane);
-  // What a thread does at a node.
+  // The state of a thread at a node.
   struct LaneState {
     uint32_t lane = 0;
     uint32_t wait = kNone;

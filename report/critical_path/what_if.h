@@ -1,4 +1,5 @@
-// What if something took less time: the graph with a part of it scaled. And the tables of the path.
+// Predicts times if something were faster: the graph with a part of it scaled. And the tables of
+// the path.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace xpu {
 
-// What a speedup does.
+// The effect of a speedup.
 struct Prediction {
   Speedup speedup;
   std::string name;           // of a candidate: the kernel, function or thread
@@ -48,7 +49,7 @@ class WhatIf {
 
  private:
   class Scale;
-  // By what they are called.
+  // Names, each with the kind of what it names.
   using Named = std::vector<std::pair<std::string, Speedup::Kind>>;
   void AddKernels(size_t most, Named& named);
   void AddCode(size_t most, Named& named);

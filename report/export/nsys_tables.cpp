@@ -1,16 +1,13 @@
-#include "report/export/nsys_tables.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "format/base/text.h"
 #include "report/analysis/gpu_names.h"
+#include "report/export/export_tables.h"
 #include "report/model/recorded_time.h"
 
 namespace xpu {
@@ -61,7 +58,7 @@ class LaunchesByCall {
               [this](uint32_t a, uint32_t b) { return KeyOf(launches_[a]) < KeyOf(launches_[b]); });
   }
 
-  // None: the call starts no work.
+  // Returns nullopt for a call that starts no work.
   std::optional<Launch> Find(const ApiCall& call) const {
     const auto found = std::lower_bound(
         places_.begin(), places_.end(), KeyOf(call),
@@ -70,7 +67,7 @@ class LaunchesByCall {
     return launches_[*found];
   }
 
-  // As the recorder numbers it where that is known.
+  // Returns the recorder's number of the thread where it is known.
   uint32_t ThreadOf(const ApiCall& call) const {
     const auto found = threads_.find({call.instance, call.tid});
     return found == threads_.end() ? call.tid : found->second;
@@ -253,7 +250,7 @@ void NsysTables::WriteGraphs() {
   });
 }
 
-// Those that start work have their thread as the recorder numbers it, and their stack; the others
+// Calls that start work have their thread as the recorder numbers it, and their stack; the others
 // have what the library in the program knows.
 void NsysTables::WriteCalls() {
   constexpr ExportColumn kColumns[] = {{"start"},       {"end"},           {"eventClass"},

@@ -1,5 +1,3 @@
-#include "report/export/record_tables.h"
-
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -7,11 +5,12 @@
 
 #include "format/base/text.h"
 #include "format/events.h"
+#include "report/export/export_tables.h"
 
 namespace xpu {
 namespace {
 
-// What a table shows of bytes that are no text. A small file may refer to large ones from many
+// Most bytes of a binary value that a table shows. A small file may refer to large ones from many
 // places.
 constexpr size_t kMostBytes = Model::kLongestText / 2;
 

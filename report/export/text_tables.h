@@ -41,7 +41,7 @@ class TextTables final : public TableSink {
  private:
   TextTables(std::string directory, TextTableFormat format)
       : directory_(std::move(directory)), format_(format) {}
-  // What stands before the value of the next cell.
+  // Writes what precedes the value of the next cell.
   void BeginCell();
   void Number(std::integral auto value);
 

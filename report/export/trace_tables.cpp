@@ -1,10 +1,8 @@
-#include "report/export/trace_tables.h"
-
 #include <set>
 
-#include "format/base/text.h"
 #include "report/analysis/gpu_names.h"
 #include "report/analysis/sampled_events.h"
+#include "report/export/export_tables.h"
 #include "report/model/labels.h"
 
 namespace xpu {
@@ -61,7 +59,7 @@ class TraceTables {
   TableSink& sink_;
 };
 
-// Of each recording once, though every part of it repeats them.
+// Labels of each recording are written once, though every part of it repeats them.
 void TraceTables::WriteLabels() {
   constexpr ExportColumn kColumns[] = {{"recording"}, TextColumn("key"), TextColumn("value")};
   Begin("label", kColumns);

@@ -29,7 +29,7 @@ std::optional<uint64_t> TakeNumber(std::string_view& text, bool& is_too_large) {
   return is_negative ? 0 - value : value;
 }
 
-// Of the text after the opening bracket, which then begins after the closing one.
+// Takes the times from the text after the opening bracket, which then begins after the closing one.
 std::optional<TraceLine::Times> TakeTimes(std::string_view& text, bool& is_too_large) {
   TraceLine::Times times;
   const auto start = TakeNumber(text, is_too_large);
@@ -48,7 +48,7 @@ std::optional<TraceLine::Times> TakeTimes(std::string_view& text, bool& is_too_l
   return times;
 }
 
-// Of the field `name`, and all that is after it.
+// The value of the field `name`, and all that is after it.
 std::optional<std::string_view> ValueIn(std::string_view fields, std::string_view name) {
   for (size_t at = fields.find(name); at != std::string_view::npos;
        at = fields.find(name, at + 1)) {
@@ -61,7 +61,7 @@ std::optional<std::string_view> ValueIn(std::string_view fields, std::string_vie
   return std::nullopt;
 }
 
-// By value >> 16, but for the compiler, whose value is 1.
+// The index is value >> 16, but for the compiler, whose value is 1.
 constexpr std::array<std::string_view, 9> kOverheadKinds = {"DRIVER_COMPILER",
                                                             "CUPTI_BUFFER_FLUSH",
                                                             "CUPTI_INSTRUMENTATION",

@@ -41,14 +41,14 @@ class TraceLine {
     uint64_t start_ns = 0;
     uint64_t end_ns = 0;  // as start_ns where only one time is given
   };
-  // Of the first brackets of the line.
+  // The times in the first brackets of the line.
   std::optional<Times> times() const { return times_; }
 
   // Between the first and the last quotation mark: names of kernels hold anything.
   std::string_view quoted() const { return quoted_; }
   // Between the kind and what comes next: "HtoD" of older MEMCPY lines, the kind of OVERHEAD.
   std::string_view word() const { return word_; }
-  // What is after the times and the quotation, or of a further line all of it.
+  // The text after the times and the quotation, or all of a further line.
   std::string_view fields() const { return fields_; }
 
   // The first of these fields that is there, in fields() or word(). Negative numbers as their two's
@@ -81,7 +81,7 @@ class TraceLine {
   mutable bool is_broken_ = false;
 };
 
-// What CUPTI's samples call the values of its enumerations, each list by value.
+// Names that CUPTI's samples give the values of its enumerations, each list by value.
 inline constexpr std::array<std::string_view, 4> kChannelTypes = {"INVALID", "COMPUTE",
                                                                   "ASYNC_MEMCPY", "DECOMP"};
 inline constexpr std::array<std::string_view, 11> kCopyKindWords = {

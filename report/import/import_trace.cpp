@@ -24,7 +24,7 @@ inline std::optional<uint32_t> CorrelationIn(const TraceLine& line) {
   return std::nullopt;
 }
 
-// Of a record that has times, one correlation id and perhaps a place.
+// Reads a record that has times, one correlation id and perhaps a place.
 template <typename Event>
 void ReadIds(const TraceLine& line, Event& event) {
   const auto read = [&](uint32_t& value, std::initializer_list<std::string_view> names) {
@@ -145,7 +145,7 @@ ImportedTrace Parser::Parse(std::string_view text) {
 Parser::Verdict Parser::Add(const TraceLine& line, bool is_cut) {
   if (line.goes_on()) return AddFurther(line, is_cut);
   const Kind* kind = KindOf(line.kind());
-  // What the program prints may come between the lines of a record.
+  // Output of the program may come between the lines of a record.
   if (kind == nullptr && !line.looks_like_record()) {
     return AddOther(line) ? Verdict::kRead : Verdict::kUnknown;
   }

@@ -1,10 +1,11 @@
 // The text that the printer of CUPTI's samples makes of activity records (activity_trace_async and
 // the samples after it), as records.
 //
-// What is read: RUNTIME, DRIVER, CONCURRENT_KERNEL, KERNEL, MEMCPY, MEMCPY2, MEMSET, MEMORY2,
-// OVERHEAD, MARKER, MARKER_DATA, SYNCHRONIZATION, GRAPH_TRACE, DEVICE and names of threads, as the
-// samples of CUDA 5 to 13 write them. Lines of other records, and what the program itself printed
-// between them, are counted; so are those of records that are incomplete, which are left out.
+// Lines that are read: RUNTIME, DRIVER, CONCURRENT_KERNEL, KERNEL, MEMCPY, MEMCPY2, MEMSET,
+// MEMORY2, OVERHEAD, MARKER, MARKER_DATA, SYNCHRONIZATION, GRAPH_TRACE, DEVICE and names of
+// threads, as the samples of CUDA 5 to 13 write them. Lines of other records, and what the program
+// itself printed between them, are counted; so are those of records that are incomplete, which are
+// left out.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,6 @@
 #include <vector>
 
 #include "format/events.h"
-#include "report/import/import_line.h"
 
 namespace xpu {
 

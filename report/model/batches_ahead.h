@@ -21,7 +21,7 @@ class BatchesAhead {
   BatchesAhead& operator=(const BatchesAhead&) = delete;
   ~BatchesAhead();
 
-  // As CaptureReader::Next.
+  // Returns the same as CaptureReader::Next.
   std::optional<EventBatch> Next();
 
  private:

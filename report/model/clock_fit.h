@@ -25,8 +25,8 @@ class ClockFit {
   // Grows with `clock_ns` between two steps of the clock. With no pair at all: `clock_ns` itself.
   uint64_t ToMonotonic(uint64_t clock_ns) const;
 
-  // The same when the clock was set and so one time may stand for two instants: the earliest of
-  // them that is not before `not_before_ns` (by more than the fit's error).
+  // Converts a time of a clock that was set, so that it may stand for two instants: to the earliest
+  // of them that is not before `not_before_ns` (by more than the fit's error).
   uint64_t ToMonotonic(uint64_t clock_ns, uint64_t not_before_ns) const;
 
   size_t pairs_used() const { return points_.size(); }

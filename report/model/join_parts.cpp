@@ -1,5 +1,3 @@
-#include "report/model/join_parts.h"
-
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -12,6 +10,7 @@
 
 #include "format/base/text.h"
 #include "format/events.h"
+#include "report/model/load.h"
 
 namespace xpu {
 namespace {
@@ -191,7 +190,7 @@ void AddUnknown(const CaptureTables&, List& events, List& restated) {
   for (auto event : restated) events.push_back(event);
 }
 
-// What every part defines anew when it occurs there.
+// Events that every part defines again when they occur there.
 template <typename Event>
 void DropRepeated(const CaptureTables& tables, EventList<Event>& events) {
   RestatedContents contents;

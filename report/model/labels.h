@@ -1,4 +1,4 @@
-// What the user said of a recording: xpu-record --label KEY=VALUE.
+// Labels that the user gave a recording: xpu-record --label KEY=VALUE.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct Label {
   std::string value;
 };
 
-// Those among the arguments of the recorder, RecordingInfo::settings, which keep them.
+// Returns the labels among the recorder's arguments, RecordingInfo::settings, which keep them.
 std::vector<Label> LabelsOf(std::string_view settings);
 
 }  // namespace xpu

@@ -4,18 +4,14 @@
 #include <array>
 #include <filesystem>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include <sys/stat.h>
 
 #include "format/base/text.h"
 #include "report/model/batches_ahead.h"
-#include "report/model/join_parts.h"
-#include "report/model/merge_captures.h"
 
 namespace xpu {
 namespace {

@@ -7,7 +7,8 @@
 
 namespace xpu {
 
-// Of an even number the upper one of the middle two. There must be one at least. Changes the order.
+// Returns the upper one of the middle two of an even number. There must be one value at least.
+// Changes the order.
 template <typename T>
 T MedianOf(std::vector<T>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

@@ -1,12 +1,9 @@
-#include "report/model/merge_captures.h"
-
 #include <algorithm>
 #include <bit>
 #include <deque>
 #include <map>
 #include <memory>
 #include <span>
-#include <string>
 #include <tuple>
 #include <type_traits>
 #include <unordered_map>
@@ -14,7 +11,7 @@
 
 #include "format/base/text.h"
 #include "format/events.h"
-#include "report/model/join_parts.h"
+#include "report/model/load.h"
 #include "report/model/recorded_time.h"
 
 namespace xpu {
@@ -49,7 +46,7 @@ class MergedTables : public CaptureTables {
     const size_t capture = id.value >> shift_;
     if (capture >= tables_.size()) return true;
     const StackId inner{id.value & Largest()};
-    // None is the same in all, so that it is no stack of a later one.
+    // The empty stack is the same in all captures, so that it is not a stack of a later one.
     return (id && !inner) || tables_[capture]->IsLost(inner);
   }
 
@@ -91,7 +88,7 @@ class MergedTables : public CaptureTables {
   int shift_;
 };
 
-// What an event of one capture is called in the merged one.
+// Numbers of an event of one capture in the merged one.
 class Renumbering {
  public:
   Renumbering(const MergedTables& tables, size_t capture, const HostClock& clock, uint64_t later_ns)

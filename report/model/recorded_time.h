@@ -35,7 +35,7 @@ struct TimeRange {
 // "1.5s-2s", "500ms-", "-2s", "300us-1ms": units s, ms, us, ns; without one: s.
 Result<TimeRange> ParseTimeRange(std::string_view text);
 
-// What happened then is not in the capture, so that shares of time are shares of the rest.
+// A time of which the capture has no events: shares of time are shares of the rest.
 struct Pause {
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
@@ -48,22 +48,22 @@ void UnitePauses(std::vector<Pause>& pauses);
 // In order, none that overlap. Of several captures together none: while one of them paused the
 // others did not.
 std::vector<Pause> FindPauses(const Model& model);
-// When no recording ran, of several that were made one after the other. In order.
+// Gaps between consecutive recordings, in order.
 std::vector<Pause> BetweenRecordings(const Model& model);
 // How long of that time was paused; by search, for there may be as many times as pauses.
 uint64_t PausedNs(const std::vector<Pause>& pauses, uint64_t start_ns, uint64_t end_ns);
-// What a total of a recording by windows (xpu-record --every) is multiplied by to estimate that of
-// the whole time; 0: it was not by windows, or nothing was recorded.
+// The factor by which a total of a recording by windows (xpu-record --every) is scaled to estimate
+// that of the whole time; 0: it was not by windows, or nothing was recorded.
 double WindowScale(const Model& model);
 // "802 ms in 4 windows, 20.1 % of the time", for a view that shows totals; empty: no windows.
 std::string WindowsNote(const Model& model);
 // "3.2 s, 2 pauses (SIGUSR2)", "3.2 s, the rest lies between two recordings"; empty: all is.
 std::string RecordedText(const Model& model);
 
-// Of a recording that was cut into several captures: "part 3 of the recording, which goes on in
-// part 4"; empty: it was not cut.
+// Describes a part of a recording that was cut into several captures: "part 3 of the recording,
+// which goes on in part 4"; empty: it was not cut.
 std::string PartsText(const Model& model);
-// Likewise, as a line of its own; empty also when nothing of the recording is missing.
+// Returns PartsText as a line of its own; empty also when nothing of the recording is missing.
 std::string PartsNote(const Model& model);
 
 }  // namespace xpu

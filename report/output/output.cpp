@@ -1,10 +1,8 @@
 #include "report/output/output.h"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include <unistd.h>
@@ -26,8 +24,8 @@ class Output::Gzip {
  public:
   Gzip() {
     constexpr int kWindowBits = 15 + 16;  // 16: a gzip header
-    // Of a trace, 3 makes a twelfth at 255 MB/s; the default of 6 a fifteenth at 85 MB/s, so that
-    // compressing took most of the time.
+    // Level 3 compresses a trace to a twelfth at 255 MB/s; the default of 6 to a fifteenth at 85
+    // MB/s, so that compressing took most of the time.
     constexpr int kLevel = 3;
     const int result =
         deflateInit2(&stream_, kLevel, Z_DEFLATED, kWindowBits, 8, Z_DEFAULT_STRATEGY);

@@ -14,8 +14,7 @@
 #include "format/base/handle.h"
 #include "format/base/result.h"
 #include "report/output/json_writer.h"
-#include "report/output/pager.h"
-#include "report/output/progress.h"
+#include "report/output/terminal.h"
 #include "report/output/text.h"
 
 namespace xpu {
@@ -38,7 +37,7 @@ class Output {
   void WriteBytes(std::string_view bytes);
   Status Close();
 
-  // What does not fit on the screen is shown by `pager`, when there is one.
+  // Text that does not fit on the screen is shown by `pager`, when there is one.
   void PageTo(std::optional<Pager> pager) { pager_ = std::move(pager); }
   bool is_terminal() const { return is_terminal_; }
 

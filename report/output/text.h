@@ -84,7 +84,7 @@ class CsvLine {
   // Adds a field as ToCsvField makes it, with one ' before what a spreadsheet would run: '=', '@',
   // '+' or '-' before a letter.
   void Text(std::string_view text);
-  // The same, where nothing would be no text at all: "" for an empty one.
+  // Adds a text that is known but may be empty: "" then, since an empty field is an unknown value.
   void KnownText(std::string_view text) { text.empty() ? Add("\"\"") : Text(text); }
   // A number, or nothing.
   void Number(std::string_view number) { Add(ToCsvField(number)); }
@@ -111,7 +111,7 @@ size_t WidthOf(std::string_view valid_utf8);
 std::string HumanDuration(uint64_t ns);
 std::string HumanBytes(uint64_t bytes);
 std::string WithThousands(uint64_t number);
-// The same for a number in text, which may have a fraction.
+// Formats a number in text, which may have a fraction.
 std::string WithThousands(std::string number);
 
 // 0 of nothing.

@@ -14,10 +14,11 @@
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "report/analysis/analysis.h"
+#include "report/analysis/call_tree.h"
 #include "report/stacks/gpu_code.h"
 
 namespace xpu {
@@ -29,7 +30,7 @@ struct StallName {
   bool is_not_issued = false;
 };
 StallName StallNameOf(std::string_view cupti_name);
-// What it means, and what usually helps; empty: it is not known.
+// The meaning of a stall, and what usually helps; empty: it is not known.
 struct StallAdvice {
   std::string_view meaning;
   std::string_view hint;
@@ -61,12 +62,12 @@ struct SampledFunction {
   uint32_t context_id = 0;
   uint64_t cubin_crc = 0;
   std::string_view name;  // mangled
-  // What is called and not inlined lies in its kernel's code, as "$kernel$function".
+  // A function that is called and not inlined lies in its kernel's code, as "$kernel$function".
   std::string_view kernel;                       // mangled; `name` itself
   std::string_view callee;                       // likewise; empty: it is the kernel
   std::vector<SampledInstruction> instructions;  // by offset
   uint64_t samples = 0;
-  // Of kernels of this name; 0: there is none.
+  // Time and count of kernels of this name; 0: there is none.
   uint64_t kernel_ns = 0;
   uint64_t kernel_count = 0;
 };
@@ -104,5 +105,40 @@ class CodeSamples {
 // `ns` in proportion to `weights`, by the largest remainders: the parts add up to it. All are 0
 // where the weights are.
 std::vector<uint64_t> DivideByWeights(uint64_t ns, std::span<const uint64_t> weights);
+
+// The frames below a kernel in a call tree: inlined functions, source lines and what warps waited
+// for, each with its share of the kernel's time.
+class KernelParts {
+ public:
+  // Both must outlive this.
+  KernelParts(Analysis& analysis, CallTree& tree);
+
+  // Takes the time of a kernel whose frame ends `path`. False: it has no samples, and its time is
+  // the caller's to add.
+  bool Take(const GpuWork& kernel, PathId path);
+  // Adds what was taken to the tree.
+  void Finish();
+
+ private:
+  struct Part {
+    std::vector<FrameId> frames;  // outermost first
+    uint64_t samples = 0;
+  };
+  using Parts = std::vector<Part>;
+
+  const Parts& PartsOf(const CodeSamples::Functions& functions);
+  std::vector<FrameId> FramesOf(const SampledFunction& function, const SampledInstruction& at);
+
+  Analysis& analysis_;
+  CallTree& tree_;
+  CodeSamples samples_;
+  std::map<const CodeSamples::Functions*, Parts> parts_;
+  std::map<std::pair<uint32_t, const Parts*>, uint64_t> taken_ns_;  // by path
+};
+
+// "softmax.cu:42"; "?" where it is not known.
+std::string ShortPlaceOf(const SourceFrame& frame);
+// "[stall] long scoreboard", "[selected]"
+std::string StallFrameName(std::string_view stall);
 
 }  // namespace xpu

@@ -81,7 +81,7 @@ struct IdleGap {
 // Makes the list disjoint (intervals.h). Spans that start together are in the order of their work.
 void UniteSpans(std::vector<BusySpan>& spans);
 
-// Of kernels, memory operations and graph replays that have a time; by GPU.
+// Unites kernels, memory operations and graph replays that have a time; one entry for each GPU.
 std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis);
 
 // When nothing is known of what the GPUs did: pauses of the recording, the time between two
@@ -107,5 +107,25 @@ uint64_t CountedNs(const GpuBusy& gpu, uint64_t start_ns, uint64_t end_ns);
 
 // All gaps of a GPU, in order.
 std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu);
+
+// The life of a GPU in a recording: what came before its steady state, the steady state, the rest.
+//
+// Most programs import, compile and plan at first, and then do the same again and again. A gap that
+// is long, and far longer than others that the same call ended, is of the first kind. The steady
+// state is the longest stretch between such gaps that has a good part of the work.
+struct GpuPhases {
+  uint64_t first_ns = 0;  // GpuBusy::from_ns, CLOCK_MONOTONIC
+  uint64_t steady_ns = 0;
+  uint64_t steady_end_ns = 0;
+  uint64_t last_ns = 0;  // GpuBusy::to_ns
+
+  // Without them the steady state is all from the first to the last work.
+  bool has_warm_up() const { return steady_ns > first_ns; }
+  bool has_tail() const { return steady_end_ns < last_ns; }
+};
+
+// `gaps` are all of its, ended by some of `launches`.
+GpuPhases FindPhases(const GpuBusy& gpu, const std::vector<IdleGap>& gaps,
+                     const LaunchList& launches);
 
 }  // namespace xpu

@@ -11,7 +11,6 @@
 #include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/model/sort_runs.h"
-#include "report/query/gpu_waits.h"
 
 namespace xpu {
 namespace {

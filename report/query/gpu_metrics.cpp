@@ -5,7 +5,6 @@
 #include <tuple>
 #include <utility>
 
-#include "format/base/text.h"
 #include "report/analysis/call_tree.h"
 #include "report/model/intervals.h"
 
@@ -258,7 +257,7 @@ void AddValues(const CounterSample& sample, const UseOfDevice& of, std::vector<M
   }
 }
 
-// By gpu_device.
+// The key is gpu_device.
 std::map<uint32_t, UseOfDevice> DevicesWithCounters(const Analysis& analysis) {
   std::map<uint32_t, UseOfDevice> devices;
   std::map<uint32_t, uint32_t> device_of;
@@ -372,7 +371,7 @@ std::vector<GpuCounterUse> FindCounterUse(const Analysis& analysis, bool by_kern
     if (sample.first_metric < of.first_metric) continue;
     AddValues(sample, of, of.use.sums);
     if (!work || !of.use.gpu.number) continue;
-    // Of more than eight metrics the next event is of the same time.
+    // With more than eight metrics the next event has the same time.
     const bool is_first = sample.first_metric == of.first_metric;
     if (is_first) name = work->During(*of.use.gpu.number, sample.start_ns, sample.end_ns);
     if (name == kNoName) continue;

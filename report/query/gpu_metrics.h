@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,7 +28,7 @@ struct MeasuredGpu {
   // "0", or "-" where it has no number.
   std::string NumberText() const { return number ? std::to_string(*number) : "-"; }
 };
-// By GpuDevice::gpu. Those that recorded processes use come first if `used_only` is false;
+// In order of GpuDevice::gpu. GPUs that recorded processes use come first if `used_only` is false;
 // otherwise only they, unless no device is known to be used.
 std::vector<MeasuredGpu> MeasuredGpus(const Analysis& analysis);
 
@@ -48,7 +47,7 @@ constexpr bool IsThrottled(uint64_t throttle_reasons) {
   return (throttle_reasons & ~uint64_t{1}) != 0;
 }
 
-// What NVML reported about one GPU.
+// NVML's reports about one GPU.
 struct GpuConditions {
   MeasuredGpu gpu;
   uint64_t samples = 0;
@@ -115,7 +114,7 @@ struct GpuCounterUse {
 
   // The place of a metric; nullopt: it was not recorded.
   std::optional<size_t> Find(std::string_view name) const;
-  // Of the sum of a metric: percent of the peak. Negative: not known.
+  // Returns the sum of a metric as percent of its peak. Negative: not known.
   double PercentOfPeak(size_t metric, const MetricSum& sum) const;
 };
 // With `by_kernel` also what ran during each sample, as far as it is selected.
@@ -132,7 +131,7 @@ struct CounterSample {
   std::array<uint64_t, 8> values = {};  // as stored
 };
 CounterSample SampleOf(const Analysis& analysis, const GpuMetricSample& sample);
-// By GpuMetric::metric. Later definitions may know a peak.
+// The key is GpuMetric::metric. Later definitions may know a peak.
 std::map<uint32_t, MetricInfo> MetricInfos(const Analysis& analysis);
 
 }  // namespace xpu

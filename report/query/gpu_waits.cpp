@@ -1,16 +1,12 @@
-#include "report/query/gpu_waits.h"
-
 #include <algorithm>
 #include <iterator>
-#include <map>
-#include <string>
 #include <tuple>
 #include <utility>
 
 #include "format/base/text.h"
 #include "report/model/intervals.h"
 #include "report/model/sort_runs.h"
-#include "report/trace/correlation.h"
+#include "report/query/statistics.h"
 
 namespace xpu {
 namespace {
@@ -28,7 +24,7 @@ struct Part {
   uint32_t index = 0;      // in Correlation::work
 };
 
-// What ran during waits, by process and stream.
+// Finds the work that ran during waits, by process and stream.
 class WaitFinder {
  public:
   WaitFinder(const Analysis& analysis, const GpuNames& names) : analysis_(analysis), names_(names) {

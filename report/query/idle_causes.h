@@ -1,4 +1,4 @@
-// What kept a GPU waiting, in the words of a user: what call paths are about.
+// Causes of idle time of a GPU, in the words of a user: activities of call paths.
 #pragma once
 
 #include <cstdint>

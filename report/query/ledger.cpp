@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kMaxDetails = 4;
 
-// What only the report can see. Names are for scripts: never changed.
+// Findings of the report alone. Their names are for scripts: never changed.
 enum class Finding : uint8_t {
   kLaunchPending,
   kLaunchFailed,
@@ -242,7 +242,7 @@ LedgerEntry& Builder::Add(Finding finding, uint64_t count) {
   LedgerEntry& entry = Entry(info.name);
   entry.severity = info.severity;
   what_[by_name_.at(entry.name)] = info.what;
-  // What the recorder counts under the same name has the same hint.
+  // A loss that the recorder counts under the same name has the same hint.
   if (!info.advice.empty()) entry.advice = info.advice;
   entry.count = AddSaturated(entry.count, count);
   return entry;
@@ -322,7 +322,7 @@ void Builder::AddFindings() {
   AddMissingCounterparts(elsewhere);
   Add(Finding::kLaunchPending, counts.launches_pending - elsewhere.pending);
   Add(Finding::kLaunchFailed, counts.launches_failed + counts.launches_probed_failed);
-  // What was not asked for is not missing.
+  // Stacks that were not asked for are not missing.
   if (!analysis_.model.events.launch_stacks.empty() || !RecordedWithoutStacks(analysis_.model)) {
     Add(Finding::kLaunchStackMissing,
         StacksNotCounted(analysis_.model, correlation, analysis_.shown));
@@ -355,8 +355,8 @@ void Builder::AddFindings() {
   Add(Finding::kClockPairsMissing, without_pairs);
 }
 
-// What a cut separates is not lost: the parts were asked for, and those that --rotate-keep removed
-// too.
+// Events that a cut separates are not lost: the parts were asked for, and those that --rotate-keep
+// removed too.
 void Builder::AddMissingCounterparts(const MissingCounterparts& elsewhere) {
   const auto add = [this](uint64_t count, std::string_view what, std::string_view other) {
     if (count == 0) return;

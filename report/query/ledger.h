@@ -1,5 +1,5 @@
-// What is missing from a capture or could not be determined: the recorder's losses, the problems of
-// the file, and what the passes found.
+// Data that is missing from a capture or could not be determined: the recorder's losses, problems
+// of the file, and what the passes found.
 //
 // One ledger for all views, so that none hides a loss: every entry has a name, a severity, a count
 // and advice. Notes on incomplete stacks are kept apart from losses.
@@ -36,14 +36,14 @@ inline bool IsAboutStacks(const LedgerEntry& entry) {
   return (info != nullptr && IsAboutStacks(info->kind)) || entry.name == "python_stack_doubtful";
 }
 
-// What --strict is about: events are missing from the capture, or poorer than they should be.
+// Whether --strict fails: events are missing from the capture, or poorer than they should be.
 inline bool LosesData(const LedgerEntry& entry) {
   return entry.severity != Severity::kNote && !IsAboutSymbols(entry) && !IsAboutStacks(entry);
 }
 
 // "lost", as in captures' dumps.
 std::string_view SeverityName(Severity severity);
-// The same for views: "note" for all that loses no data.
+// The name for views: "note" for all that loses no data.
 std::string_view SeverityName(const LedgerEntry& entry);
 
 // Entries that are not zero, the worst first, then by name. Call it after a view, so that it has

@@ -14,14 +14,11 @@
 #include "report/analysis/gpu_names.h"
 #include "report/analysis/sampled_events.h"
 #include "report/model/flat_map.h"
-#include "report/query/allocator_memory.h"
+#include "report/query/code_samples.h"
 #include "report/query/gpu_idle.h"
 #include "report/query/gpu_memory.h"
-#include "report/query/kernel_parts.h"
-#include "report/query/off_cpu_names.h"
 #include "report/query/off_cpu_sums.h"
-#include "report/query/off_cpu_times.h"
-#include "report/query/running_time.h"
+#include "report/query/off_cpu_waits.h"
 #include "report/trace/user_probes.h"
 
 namespace xpu {

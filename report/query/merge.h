@@ -8,7 +8,7 @@
 #include "report/analysis/call_paths.h"
 #include "report/analysis/call_tree.h"
 #include "report/analysis/gpu_names.h"
-#include "report/query/memory_view.h"
+#include "report/query/gpu_memory.h"
 #include "report/query/time_slices.h"
 
 namespace xpu {

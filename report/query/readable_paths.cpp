@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "format/base/source_name.h"
 #include "format/base/text.h"
@@ -69,9 +70,9 @@ std::string ReadablePaths::OwnFunctions(PathId path) {
   return text.empty() ? "unknown code" : text;
 }
 
-// Of the native code only the function that the innermost one of Python calls: the operator. Of an
-// import its name: what a package does when it is imported is its own, and may go through dozens
-// of others.
+// Keeps of native code only the function that the innermost Python one calls: the operator. Of an
+// import its name: what a package does when it is imported is its own, and may go through dozens of
+// others.
 std::vector<FrameId> ReadablePaths::WithPython(const std::vector<FrameId>& path) {
   const FrameTable& frames = analysis_.frames;
   std::vector<FrameId> shown;
@@ -136,6 +137,28 @@ FrameId ReadablePaths::Bare(FrameId frame) {
     bare = analysis_.frames.Intern(named);
   }
   return bare;
+}
+
+std::string LastPlaceOf(const Analysis& analysis, CallPaths& paths, ReadablePaths& readable,
+                        uint32_t pid, uint32_t tid) {
+  std::pair<bool, uint64_t> last;  // has Python functions, time
+  PathId path;
+  const auto see = [&](const auto& event, uint64_t time_ns, auto path_of) {
+    const std::pair<bool, uint64_t> seen(event.python_stack.value != 0, time_ns);
+    if (event.pid != pid || event.tid != tid || seen < last) return;
+    last = seen;
+    path = path_of();
+  };
+  for (const Owned<CpuSample>& sample : analysis.model.events.cpu_samples) {
+    see(sample, sample.time_ns, [&] { return paths.Of(sample); });
+  }
+  for (const Owned<OffCpuWait>& wait : analysis.model.events.off_cpu_waits) {
+    see(wait, wait.end_ns, [&] { return paths.OfWait(wait); });
+  }
+  for (const Launch& launch : analysis.correlation.launches) {
+    see(launch, launch.start_ns, [&] { return paths.OfLaunch(launch); });
+  }
+  return path ? readable.OwnFunctions(path) : "unknown code";
 }
 
 }  // namespace xpu

@@ -3,11 +3,13 @@
 // no name.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "report/analysis/analysis.h"
+#include "report/analysis/call_paths.h"
 #include "report/analysis/call_tree.h"
 #include "report/model/flat_map.h"
 
@@ -34,5 +36,10 @@ class ReadablePaths {
   FlatMap<PathId> known_;
   FlatMap<FrameId> bare_;
 };
+
+// ReadablePaths::OwnFunctions of the last sample, wait or call of the thread, if it has Python
+// functions of the last one with these: a thread that is ended is in the kernel at last.
+std::string LastPlaceOf(const Analysis& analysis, CallPaths& paths, ReadablePaths& readable,
+                        uint32_t pid, uint32_t tid);
 
 }  // namespace xpu

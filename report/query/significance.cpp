@@ -1,11 +1,10 @@
-#include "report/query/significance.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
 #include <utility>
-#include <vector>
+
+#include "report/query/statistics.h"
 
 namespace xpu {
 namespace {
@@ -26,7 +25,7 @@ Moments MomentsOf(std::span<const double> values) {
   return moments;
 }
 
-// Of Student's t distribution: what 5 % lie beyond, on both sides together.
+// The value of Student's t distribution that 5 % lie beyond, on both sides together.
 double CriticalT(double degrees_of_freedom) {
   constexpr std::array<double, 30> kCritical = {
       12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,

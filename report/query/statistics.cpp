@@ -30,7 +30,7 @@ bool IsMore(const Statistics& a, const Statistics& b) {
   return a.total != b.total ? a.total > b.total : a.name < b.name;
 }
 
-// What the values were taken from had `times` as many.
+// Scales a sample of values: there were `times` as many.
 Statistics Multiplied(Statistics row, uint64_t times) {
   row.count = MultiplySaturated(row.count, times);
   row.total = MultiplySaturated(row.total, times);
@@ -60,7 +60,7 @@ std::string DimensionsText(const Dimensions& dimensions) {
   return Format("{} {} {}", dimensions[0], dimensions[1], dimensions[2]);
 }
 
-// By its process and, where no record names one, by its pid.
+// The process and, where no record names one, the pid.
 using ProcessKey = std::pair<ProcessId, uint32_t>;
 
 ProcessKey KeyOf(const Owner& owner) { return {owner.process, owner.process ? 0 : owner.pid}; }

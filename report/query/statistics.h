@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "report/analysis/call_paths.h"
 #include "report/analysis/call_tree.h"
 #include "report/analysis/gpu_names.h"
+#include "report/trace/correlation.h"
 
 namespace xpu {
 
@@ -47,7 +49,7 @@ std::vector<Statistics> CopySizes(const Analysis& analysis);  // in bytes
 // Replays of CUDA graphs.
 std::vector<Statistics> GraphTimes(const Analysis& analysis, const GpuNames& names);
 std::vector<Statistics> ApiTimes(const Analysis& analysis);
-// What the driver and CUPTI did for themselves, by kind.
+// Work that the driver and CUPTI did for themselves, by kind.
 std::vector<Statistics> OverheadTimes(const Analysis& analysis);
 
 // Just-in-time compilation, by what was done and to what.
@@ -90,8 +92,8 @@ struct FunctionTime {
   uint64_t total_ns = 0;  // with what it called; once for a stack it is in twice
   uint64_t total_count = 0;
 };
-// Of a tree of CPU samples, by self time (or total time) and name. The outermost frame of each
-// path, the name of the thread, is no function.
+// Functions of a tree of CPU samples, by self time (or total time) and name. The outermost frame of
+// each path, the name of the thread, is no function.
 std::vector<FunctionTime> FunctionTimes(const CallTree& tree, const FrameTable& frames);
 
 // CPU and GPU time by process and thread.
@@ -109,7 +111,28 @@ struct ThreadTime {
 // thread. Threads without any are left out.
 std::vector<ThreadTime> ThreadTimes(const Analysis& analysis);
 
-// The same for whole processes: tid is 0, thread_name empty.
+// Adds up threads to processes: tid is 0, thread_name empty.
 std::vector<ThreadTime> ProcessTimes(const std::vector<ThreadTime>& threads);
+
+// ---- significance.cpp: whether two groups of numbers differ by more than their noise
+
+// For a few numbers, such as one for each of several runs: Welch's t-test, two-sided, 5 %. Each
+// group needs two numbers or more; with fewer nothing differs.
+bool DifferByMeans(std::span<const double> a, std::span<const double> b);
+
+// For many numbers without a normal distribution, such as durations of steps: the Mann-Whitney U
+// test in its normal approximation, with the correction for ties, two-sided, 1 %.
+bool DifferByRanks(std::span<const double> a, std::span<const double> b);
+
+// ---- gpu_waits.cpp: what the CPU waited for
+
+// A synchronization that held up a thread for some time.
+bool IsTimedWait(const Analysis& analysis, const GpuWork& work);
+
+// Waits by their call and the kernel or copy that ran at that time: "cudaStreamSynchronize:
+// gemm(float*)". A synchronization of a stream waits for its work, others for all work of their
+// process. Where several ran at once, the time counts for the first that began. With more waits at
+// once than programs have, all work counts as "cudaStreamSynchronize: [any work]".
+std::vector<Statistics> WaitTimes(const Analysis& analysis, const GpuNames& names);
 
 }  // namespace xpu

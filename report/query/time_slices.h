@@ -20,11 +20,12 @@ struct TimeSlice {
 };
 using TimeSlices = std::vector<TimeSlice>;  // in order, none in another
 
-// What is added to a call tree, by slice. An event is in the slice in which it began; GPU work in
-// that of the call that launched it.
+// Time that is added to a call tree, by slice. An event is in the slice in which it began; GPU work
+// in that of the call that launched it.
 class SlicedTimes {
  public:
-  // Of more parts, or slices, neighboring slices become one; where one has too many, none is kept.
+  // With more parts, or slices, neighboring slices become one; where one has too many, none is
+  // kept.
   struct Limits {
     size_t parts = size_t{1} << 20;
     uint32_t slices = 1 << 16;
@@ -37,11 +38,11 @@ class SlicedTimes {
   SlicedTimes(std::vector<TimeSlices> all, std::map<uint32_t, size_t> of_process, uint32_t count)
       : SlicedTimes(std::move(all), std::move(of_process), count, Limits()) {}
 
-  // Of all processes alike; GPU work is in the slices in which it ran, whenever it was launched.
+  // Slices for all processes; GPU work is in the slices in which it ran, whenever it was launched.
   static SlicedTimes ByTime(TimeSlices slices, Limits limits);
   bool is_by_time() const { return is_by_time_; }
 
-  // What happens outside all slices is left out.
+  // Time outside all slices is left out.
   void Add(uint32_t pid, uint64_t time_ns, PathId path, uint64_t ns, uint64_t count);
   // Divides what took that time over the slices.
   void AddSpan(uint64_t begin_ns, uint64_t ns, PathId path);

@@ -1,10 +1,4 @@
-#include "report/query/unfinished_text.h"
-
 #include <algorithm>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "format/base/counted.h"
 #include "format/base/text.h"
@@ -13,7 +7,6 @@
 #include "report/analysis/call_paths.h"
 #include "report/analysis/gpu_names.h"
 #include "report/output/text.h"
-#include "report/query/last_place.h"
 #include "report/query/readable_paths.h"
 #include "report/query/unfinished_work.h"
 

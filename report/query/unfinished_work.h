@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -90,5 +91,16 @@ class GraphCreations {
   std::map<Key, std::vector<uint64_t>> nodes_;  // their ids, by graph
   std::map<Key, uint32_t> calls_;               // in Correlation::launches, by correlation id
 };
+
+// ---- unfinished_text.cpp
+
+// Names the GPU work that faulted, or that had been pending for long in the end, and the functions
+// that launched it; where several operations may be the one, lists them. About the first process
+// that has such work. Empty: none has.
+std::string UnfinishedText(Analysis& analysis);
+
+// Reports work that was launched before an attach and did not end: it has no records, because CUPTI
+// begins when it has ended. Empty: there is none.
+std::string EarlierWorkText(Analysis& analysis);
 
 }  // namespace xpu

@@ -11,7 +11,7 @@
 namespace xpu {
 namespace {
 
-// What one rank did in one communicator, in order.
+// The calls of one rank in one communicator, in order.
 using CallList = std::vector<RankCall>;
 
 // One list has all calls; in another one, some are missing, because a part of its capture is. Which
@@ -114,7 +114,7 @@ class Matcher {
   explicit Matcher(const Trace& trace) : trace_(trace), calls_(FindRankCalls(trace)) {}
 
   Collectives Match() {
-    // By communicator, the calls of each rank.
+    // The calls of each rank, by communicator.
     std::map<std::pair<CollectiveMatch, uint64_t>, std::map<uint32_t, CallList>> communicators;
     for (RankCall& call : calls_.calls) {
       communicators[{call.match, call.communicator}][call.part.rank].push_back(std::move(call));

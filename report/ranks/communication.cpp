@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "report/model/intervals.h"
-#include "report/ranks/collectives.h"
+#include "report/ranks/rank_calls.h"
 
 namespace xpu {
 namespace {
@@ -124,7 +124,7 @@ std::vector<Communication> FindCommunication(Analysis& analysis, const StepDefin
         each.push_back(OfStep(kernels, found->second.steps[i], rank, i));
       }
     }
-    // What recurs most often may be something else than training.
+    // The steps that recur most often may be something else than training.
     const bool has_any = std::any_of(each.begin(), each.end(), [](const Communication& step) {
       return step.communication_ns != 0;
     });

@@ -1,13 +1,11 @@
-#include "report/ranks/host_clocks.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "format/base/saturated.h"
 #include "report/model/median.h"
+#include "report/ranks/collectives.h"
 
 namespace xpu {
 namespace {
@@ -36,7 +34,7 @@ bool EndsTogether(const Collective& collective) {
 constexpr double kFarthestNs = 1e15;
 constexpr double kFastest = 1e-3;  // no clock drifts more
 
-// Of the slopes between a point and the one half the recording later, the median (Theil and Sen,
+// The median of the slopes between a point and the one half the recording later (Theil and Sen,
 // with pairs that are far apart): a third of the points may be wrong.
 Line Fit(std::vector<Difference> points) {
   std::sort(points.begin(), points.end(),

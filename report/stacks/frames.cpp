@@ -9,17 +9,18 @@ namespace xpu {
 namespace {
 
 constexpr std::string_view kLoopName = "_PyEval_EvalFrameDefault";
-// Of Python 3.14 built with tail calls: each handles one instruction and jumps to the next one's.
+// Functions of Python 3.14 built with tail calls: each handles one instruction and jumps to the
+// next one's.
 constexpr std::string_view kHandlers = "_TAIL_CALL_";
 
-// Of these every name that begins so: there are variants for what is passed.
+// Every name that begins so counts: there are variants for what is passed.
 constexpr std::array<std::string_view, 13> kCalls = {
     "PyEval_EvalCode",    "PyEval_EvalFrame",  "PyObject_Call",     "PyObject_Vectorcall",
     "PyVectorcall_Call",  "_PyCFunction_Fast", "_PyEval_EvalFrame", "_PyEval_Vector",
     "_PyFunction_Vector", "_PyObject_Call",    "_PyObject_Fast",    "_PyObject_MakeTpCall",
     "_PyObject_Vector"};
 
-// Of the interpreter's own file only: these names are not reserved for it.
+// These count in the interpreter's own file only: the names are not reserved for it.
 constexpr std::array<std::string_view, 20> kLocalCalls = {
     "call_unbound",          "cfunction_call",
     "classmethoddescr_call", "cfunction_vectorcall",

@@ -14,8 +14,8 @@
 
 namespace xpu {
 
-// What a native function does for the Python code above and below it, by the names that
-// CPython 3.11 to 3.14 gives those of the interpreter.
+// The role of a native function for the Python code above and below it, by the names that CPython
+// 3.11 to 3.14 gives those of the interpreter.
 enum class PythonRole : uint8_t {
   kNone,
   kLoop,      // runs Python functions: one frame of it for each time that the loop is entered
@@ -61,7 +61,7 @@ struct NamedFrame {
   std::string Label() const;
 };
 
-// What frames show beside the name of the function.
+// Details that frames show beside the name of the function.
 struct FramePlaces {
   bool lines = false;    // "app.cpp:123"
   bool offsets = false;  // "+0x12" from the function's entry

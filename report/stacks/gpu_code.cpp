@@ -8,7 +8,7 @@
 namespace xpu {
 namespace {
 
-// Those of one module, at the most.
+// Most parts of one module.
 constexpr size_t kMostCubinParts = kMaxCubinSliceBytes / 4096;
 // Each is read by a process of its own, and takes a second or more when it is damaged. No sound one
 // fails.

@@ -30,8 +30,8 @@ class GpuCode {
     std::string_view name;  // mangled
   };
 
-  // What the function's lines say of these offsets, innermost first as DebugInfo::At; the last
-  // frame is the function itself, whose name is empty. An empty list: nothing is known.
+  // The function's lines at these offsets, innermost first as in DebugInfo::At; the last frame is
+  // the function itself, whose name is empty. An empty list: nothing is known.
   std::vector<std::vector<SourceFrame>> LinesOf(const Function& function,
                                                 std::span<const uint64_t> offsets);
   // Its instructions; empty: the capture has none of it.

@@ -6,7 +6,7 @@
 namespace xpu {
 namespace {
 
-// What runs instead of a group in a frame of the loop.
+// Marks instead of the group that runs in a frame of the loop.
 constexpr size_t kNative = ~size_t{0};   // no function yet, or no more
 constexpr size_t kCut = ~size_t{0} - 1;  // functions that are not known
 
@@ -49,7 +49,7 @@ class Merge {
   void AddOuterGroups();
   void AddStart(size_t begin);
 
-  // Of how the interpreter gets from one Python function to the next.
+  // Whether the frame is how the interpreter gets from one Python function to the next.
   static bool IsInterpreter(const NamedFrame& frame) {
     return frame.python_role == PythonRole::kCall || IsPythonModule(frame.module);
   }
@@ -129,13 +129,14 @@ void Merge::AddCut() {
   if (merged_.frames.empty() || merged_.frames.back() != cut_) merged_.frames.push_back(cut_);
 }
 
-// Of loops that the native stack does not show.
+// Adds the groups of loops that the native stack does not show.
 void Merge::AddOuterGroups() {
   for (size_t i = loops_.size(); i < python_.groups.size(); ++i) AddGroup(i);
   if (!python_.is_whole && loops_.size() <= python_.groups.size()) AddCut();
 }
 
-// What started the thread and the interpreter; a program that embeds it is its own reader's code.
+// Adds what started the thread and the interpreter; a program that embeds it is its own reader's
+// code.
 void Merge::AddStart(size_t begin) {
   const auto is_start = [this](FrameId id) {
     const NamedFrame& frame = frames_[id];

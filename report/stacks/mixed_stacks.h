@@ -41,7 +41,7 @@ enum class PythonView : uint8_t {
   kNative,  // the interpreter's frames
 };
 
-// What an event has of stacks.
+// The stacks of an event.
 struct EventStack {
   StackId native;
   StackId python;
@@ -61,7 +61,7 @@ class MixedStacks {
   MixedStacks(const Model& model, const SourceParts& sources, StackResolver& native,
               FrameTable& frames, FramePlaces places, PythonView view);
 
-  // What of the stack matters here: those with the same are resolved to the same.
+  // Reduces the stack to what matters here: equal results are resolved to the same frames.
   EventStack Shown(EventStack stack) const;
   ResolvedStack Resolve(const EventStack& shown, SpaceId space, uint64_t time_ns);
   // Different stacks whose frames of the interpreter are not as many as they should be.

@@ -2,19 +2,60 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "format/fused_calls.h"
 #include "format/python_lines.h"
 #include "report/model/flat_map.h"
 #include "report/model/model.h"
+#include "report/model/source_parts.h"
 #include "report/stacks/frames.h"
-#include "report/stacks/fused_frames.h"
 
 namespace xpu {
+
+// Operators fused in a call that PyTorch's compiler has made, as frames below it, where the capture
+// has the text of its files (`xpu-record --sources=hit`): format/fused_calls.h.
+//
+// The compiler writes names of variables and no lines. Names are shown always. A line of the model
+// is shown only for a name that no operator has and that one line alone assigns in a file whose
+// functions call compiled code, and of which the capture has the whole text: a wrong line would be
+// worse than none. Numbered names (a variable that is assigned again, or in another function) have
+// none. What cannot be known is whether a function of another file was compiled with it.
+class FusedFrames {
+ public:
+  // Both must outlive this.
+  FusedFrames(const Model& model, const SourceParts& sources);
+
+  bool empty() const { return calls_.empty(); }
+  // Below the function that stands at a line of such a file, outermost first: what is fused, then
+  // each line of the model. Empty: the line is none of a call.
+  std::vector<NamedFrame> At(std::string_view path, int64_t line) const;
+
+ private:
+  struct Definition {
+    std::string_view path;
+    uint32_t line = 0;  // 0: there are several
+    std::string_view text;
+  };
+
+  void FindCalls(std::span<const SourcePart> parts);
+  void FindDefinitions(std::span<const SourcePart> parts,
+                       const std::unordered_set<std::string_view>& files);
+  void AddDefinitions(std::string_view path, std::string_view text);
+
+  // The key is the path; calls are in order of their lines.
+  std::unordered_map<std::string_view, std::vector<FusedCall>> calls_;
+  std::unordered_set<std::string_view> operators_;
+  std::deque<std::string> texts_;                                 // that the definitions point into
+  std::unordered_map<std::string_view, Definition> definitions_;  // by variable
+};
 
 // The functions that one entry of the interpreter's loop runs: they lie on one native frame.
 struct PythonGroup {
@@ -64,7 +105,7 @@ class PythonFrames {
   const FrameId cut_;
 };
 
-// Of the code that carries out an import statement.
+// Whether the frame is of code that carries out an import statement.
 bool IsPythonImport(const NamedFrame& frame);
 // "torch._dynamo.eval_frame" of ".../site-packages/torch/_dynamo/eval_frame.py".
 std::string PythonModuleName(std::string_view path);

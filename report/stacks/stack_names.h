@@ -21,7 +21,7 @@ struct AssembledSlice {
   std::string_view build_id;  // raw
   SymbolDetail detail = SymbolDetail::kUnknown;
   std::vector<std::string_view> parts;  // in the model's tables
-  // Those before it, of other parts of the recording for instance, have other functions.
+  // Earlier slices, from other parts of the recording for instance, have other functions.
   std::vector<std::vector<std::string_view>> older;
 
   std::string Bytes() const;

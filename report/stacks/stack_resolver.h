@@ -13,14 +13,46 @@
 
 #include "format/events.h"
 #include "report/model/flat_map.h"
+#include "report/model/intervals.h"
 #include "report/model/model.h"
 #include "report/model/process_history.h"
 #include "report/stacks/frames.h"
-#include "report/stacks/generated_symbols.h"
 #include "report/trace/api_names.h"
 #include "symbolize/symbolizer.h"
 
 namespace xpu {
+
+// Names of code that was made in the running program: (address space, address, time) to a symbol.
+class GeneratedSymbols {
+ public:
+  // `model` in order of time; both must outlive this.
+  GeneratedSymbols(const Model& model, const ProcessHistory& processes);
+
+  struct Found {
+    const GeneratedSymbol* symbol = nullptr;  // nullptr: no name
+    bool at_any_time = true;                  // the answer is the same for every time
+  };
+  // The newest symbol over `address` that is not later than `time_ns`, of the space or those it is
+  // a copy of. The only one that was usual there counts at any time: notes of compilers may come a
+  // little after the code runs.
+  Found Find(SpaceId space, uint64_t address, uint64_t time_ns) const;
+  // The times from which symbols of the space itself count.
+  void AddChangesOf(SpaceId space, std::vector<uint64_t>& times) const;
+
+ private:
+  struct Space {
+    std::vector<const GeneratedSymbol*> by_start;  // then by time
+    IntervalIndex index;                           // of by_start
+  };
+
+  // Calls visit(symbol) for each symbol over `address`, the last one of the file first.
+  template <typename Visit>
+  static void ForEachOver(const Space& space, uint64_t address, Visit&& visit);
+  void Add(SpaceId space, const GeneratedSymbol& symbol);
+
+  const ProcessHistory& processes_;
+  std::vector<Space> spaces_;  // by id - 1; empty: there are no symbols at all
+};
 
 // Names of kernel addresses, from the capture alone.
 class KernelSymbols {
@@ -49,7 +81,7 @@ class StackResolver {
   // addresses together with those of all others.
   void Want(StackId stack, SpaceId space, uint64_t time_ns);
   ResolvedStack Resolve(StackId stack, SpaceId space, uint64_t time_ns);
-  // The same for one frame. Holds until the next call.
+  // The frames of one address, which hold until the next call.
   struct FramesAt {
     std::span<const FrameId> innermost_first;
     bool at_any_time = true;
@@ -103,7 +135,7 @@ class StackResolver {
   GeneratedSymbols generated_;
   std::vector<Frames> kept_;  // by id - 1
   FlatMap<FramesId> single_;  // lists of one frame, by the frame
-  // By address, or file offset, and `exact`.
+  // The key is the address, or file offset, and `exact`.
   std::vector<FlatMap<FramesId>> user_frames_;  // by space - 1; what is the same at any time
   size_t user_frame_count_ = 0;                 // in all spaces
   std::vector<FlatMap<FramesId>> file_frames_;  // by module - 1

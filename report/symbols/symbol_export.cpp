@@ -1,8 +1,6 @@
 #include "report/symbols/symbol_export.h"
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <map>
 #include <string>
 #include <utility>
@@ -75,7 +73,7 @@ struct NewSlices {
   std::vector<std::string> failures;  // why there is none
 };
 
-// Of every file that an address of a stack is in.
+// Makes slices of every file that an address of a stack is in.
 NewSlices MakeSlices(Analysis& analysis, bool lines) {
   CallPaths(analysis, {})
       .WantAll({.samples = true, .launches = true, .probe_hits = true, .off_cpu_waits = true});
@@ -135,7 +133,7 @@ Status WriteSlice(CaptureWriter& writer, const NewSlice& slice) {
 Status WriteCapture(const std::string& capture, const std::string& output,
                     const NewSlices& slices) {
   XPU_ASSIGN_OR_RETURN(const OutputLocation place, FindOutputLocation(output));
-  // What takes the place of a link or a device leaves nothing of it.
+  // A file that replaces a link or a device leaves nothing of it.
   if (place.is_behind_link || (place.entry && !S_ISREG(place.info.st_mode))) {
     return Error{ErrorKind::kUsage, Format("{}: not a regular file", output),
                  "name the file itself, or another one with -o"};
@@ -149,7 +147,7 @@ Status WriteCapture(const std::string& capture, const std::string& output,
   const std::string temporary(FileNameOf(path));
   const auto write = [&]() -> Status {
     if (place.entry) {
-      // Who may read it stays as it is. Root keeps the file its owner's.
+      // Permissions stay as they are. Root keeps the file its owner's.
       if (::fchown(fd.get(), place.info.st_uid, place.info.st_gid) != 0 && errno != EPERM) {
         return SystemError(Format("{}: fchown", temporary), errno);
       }
@@ -176,7 +174,7 @@ Status WriteCapture(const std::string& capture, const std::string& output,
 }  // namespace
 
 Result<std::string> ExportSymbols(const Analysis& analysis, const std::string& directory) {
-  // Of one build under several paths the fullest slice counts.
+  // The fullest slice of a build under several paths counts.
   std::map<std::string_view, std::string> by_build;
   size_t without_id = 0;
   for (const AssembledSlice& slice : analysis.slices.slices) {

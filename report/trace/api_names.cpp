@@ -1,8 +1,6 @@
 #include "report/trace/api_names.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <utility>
 
 #include "format/base/number.h"

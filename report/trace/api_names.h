@@ -20,7 +20,7 @@ std::string NormalizeApiName(std::string_view name);
 
 enum class ApiKind : uint8_t { kOther, kKernelLaunch, kGraphLaunch };
 
-// By the normalized name: the calls after which a kernel or graph record must come.
+// The kind by the normalized name: after some calls a kernel or graph record must come.
 ApiKind KindOfApi(std::string_view normalized);
 
 // One normalized name.

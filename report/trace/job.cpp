@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "report/model/merge_captures.h"
+#include "report/model/load.h"
 
 namespace xpu {
 namespace {

@@ -45,7 +45,7 @@ constexpr Basic kBasics[] = {
     {71, 4, true, false},  {72, 8, true, false}, {73, 4, true, false},  {74, 8, true, false},
 };
 
-// Of a schema, as the recorder has it: payloads are read entry by entry.
+// Most entries of a schema, the same as in the recorder: payloads are read entry by entry.
 constexpr uint32_t kMostEntries = 256;
 
 bool IsCharacter(uint64_t type) { return type == kChar || type == kChar8; }

@@ -34,10 +34,10 @@ class NvtxSchemas {
 
  private:
   using Key = std::tuple<InstanceId, uint32_t, uint64_t>;  // domain, schema
-  // By entry, the last definition of each.
+  // The last definition of each entry.
   using Entries = std::map<uint32_t, const NvtxSchemaEntry*>;
 
-  // What an entry holds: how wide one value is, and how to show it.
+  // The type of an entry: how wide one value is, and how to show it.
   struct Type {
     uint64_t size_bytes = 0;  // 0: not known
     bool is_integer = false;

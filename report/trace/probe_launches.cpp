@@ -66,7 +66,7 @@ struct Outer {
 
   bool Holds(const ProbeCall& inner) const {
     if (call.has_return) return inner.start_ns <= call.end_ns;
-    // Of a call whose return is missing: the runtime launches with one call of the driver, and
+    // For a call whose return is missing: the runtime launches with one call of the driver, and
     // never calls itself.
     if (!is_runtime || holds_driver || inner.probe == call.probe) return false;
     return inner.start_ns - call.start_ns < kLongestWithoutReturnNs;

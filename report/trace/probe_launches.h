@@ -18,10 +18,10 @@ namespace xpu {
 // The API calls of each thread, to find the one that something without an id happened in.
 class CallsByThread {
  public:
-  // Those of `launches` that have a call. Pids and tids are the recorder's.
+  // Uses the `launches` that have a call. Pids and tids are the recorder's.
   explicit CallsByThread(std::span<const Launch> launches);
 
-  // What is looked for: an instant, or an interval when its end is known.
+  // The time to look for: an instant, or an interval when its end is known.
   struct Moment {
     uint32_t pid = 0;
     uint32_t tid = 0;
@@ -48,11 +48,11 @@ struct ProbeCall {
   bool has_return = false;
   int32_t return_value = 0;
   uint64_t start_ns = 0;
-  // Of a call whose return was not seen: that of the calls within it, or start_ns.
+  // If the return of a call was not seen: the end of the calls within it, or start_ns.
   uint64_t end_ns = 0;
 };
 
-// By (pid, tid, start). Probes that the user asked for are no launches.
+// In order of (pid, tid, start). Probes that the user asked for are not launches.
 std::vector<ProbeCall> NestProbeHits(const LoadedEvents& events);
 
 // `launches` in order of their ids, with the recorder's pids and tids. A probed call that lies

@@ -13,7 +13,7 @@
 namespace xpu {
 namespace {
 
-// What an entry and the return from it have in common.
+// The function that an entry and the return from it have in common.
 using Function = std::tuple<StringId, StringId, bool>;  // file, name, in the kernel
 
 Function FunctionOf(const Probe& probe) {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -36,7 +35,7 @@ bool IsReturn(const Probe& probe);
 struct ProbeTimes {
   std::string name;  // UserProbes::TitleOf
   uint64_t hits = 0;
-  // Of a return probe, of the calls whose entry another probe saw: how long they took.
+  // How long calls took, at a return probe whose entries another probe saw.
   uint64_t calls = 0;
   uint64_t total_ns = 0;
   uint64_t smallest_ns = 0;

@@ -1,22 +1,13 @@
 // --annotate: the source lines and machine instructions of kernels, each with its time and what
 // warps waited for there.
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "format/base/counted.h"
-#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/output/text.h"
 #include "report/query/code_samples.h"
-#include "report/query/disassembly.h"
 #include "report/query/kernel_code.h"
-#include "report/query/kernel_parts.h"
-#include "report/query/source_lines.h"
 #include "report/views/view.h"
 #include "symbolize/demangle.h"
 
@@ -42,7 +33,7 @@ std::string BarOf(uint64_t part, uint64_t whole) {
   return std::string(filled, '#') + std::string(kBarWidth - std::min(filled, kBarWidth), ' ');
 }
 
-// What is shown of one kernel, in all processes, contexts and modules that are alike.
+// The annotation of one kernel, in all processes, contexts and modules that are alike.
 class Annotation {
  public:
   Annotation(const Analysis& analysis, const GpuNames& names, CodeSamples& samples,
@@ -91,7 +82,7 @@ class Annotation {
     output_.Write("\n");
   }
 
-  // By file and line, as the code has them.
+  // Writes the lines in order of file and line.
   void WriteLines() {
     const CodeLines lines = LinesOf(*function_);
     std::string_view file;

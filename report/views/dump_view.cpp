@@ -1,6 +1,4 @@
 #include <iterator>
-#include <string>
-#include <string_view>
 #include <type_traits>
 
 #include "format/base/text.h"
@@ -8,12 +6,11 @@
 #include "report/output/text.h"
 #include "report/query/ledger.h"
 #include "report/views/view.h"
-#include "symbolize/symbolizer.h"
 
 namespace xpu {
 namespace {
 
-// Of `stack_flags`, in the order of its bits.
+// Names of the bits of `stack_flags`, in order.
 constexpr std::string_view kStackFlagNames[] = {"frame_pointers", "truncated", "user_failed",
                                                 "kernel_failed",  "tables",    "complete",
                                                 "not_ready",      "in_process"};

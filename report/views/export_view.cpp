@@ -1,15 +1,13 @@
+// Views for other programs: --export and --pprof.
 #include <array>
 #include <memory>
-#include <string>
 
-#include "format/base/text.h"
 #include "report/analysis/call_paths.h"
-#include "report/export/nsys_tables.h"
+#include "report/export/export_tables.h"
 #include "report/export/parquet/parquet_tables.h"
-#include "report/export/record_tables.h"
+#include "report/export/pprof/pprof.h"
 #include "report/export/sqlite/sqlite_tables.h"
 #include "report/export/text_tables.h"
-#include "report/export/trace_tables.h"
 #include "report/views/view.h"
 
 namespace xpu {
@@ -63,6 +61,20 @@ View ExportView() {
       .takes_filters = false,
       .events = View::Events::kAll,
       .write_to = WriteExport,
+  };
+}
+
+View PprofView() {
+  return {
+      .option = "--pprof",
+      .help = "a profile for go tool pprof",
+      .is_for_reading = false,
+      .file_name_end = ".pb",
+      .write =
+          [](const ViewInput& input) {
+            WritePprof(input.analysis, {input.options.kernel_names, input.options.graph_stacks},
+                       input.output);
+          },
   };
 }
 

@@ -1,5 +1,5 @@
 // A view of a capture: what xpu-report can write, and what its command line has to know about it.
-// Each view is described at the end of its own NAME_view.cpp; cli/view_table.cpp lists them.
+// Each view is described at the end of its own NAME_view.cpp; cli/report_options.cpp lists them.
 //
 // A view is a pure function of an analysis and options: it writes text to an output, changes
 // nothing, and never touches the kernel or a process. So each is tested by exact text, without a
@@ -52,7 +52,7 @@ struct TopOptions {
   TableFormat format = TableFormat::kTable;
   std::string table;           // only this one, empty: all
   std::string sort;            // by this column, largest first; empty: as the table comes
-  bool is_subsampled = false;  // only those that a part of the capture can stand for
+  bool is_subsampled = false;  // only tables that can be scaled from a sample
   KernelNames kernel_names = KernelNames::kFull;
   KernelNames path_kernel_names =
       KernelNames::kShort;  // in call paths, where they are the last of many
@@ -76,7 +76,7 @@ struct TraceOptions {
   CriticalOptions critical = {};
 };
 
-// What of the command line views know.
+// Options of the command line that views know.
 struct ViewOptions {
   std::vector<std::string> captures = {"capture.xpu"};  // more than one: merged
   FilterOptions filter;
@@ -90,12 +90,15 @@ struct ViewOptions {
   std::string value;     // of View::value
 };
 
-// What was recorded, the ledger, the top of each table; within 80 columns.
+// Writes what was recorded, the ledger, the top of each table; within 80 columns.
 void WriteSummary(Analysis& analysis, const SummaryOptions& options, Output& output);
 // One line `frame;frame;... value` per path, sorted. `notes` gets a sentence about the paths whose
 // time rounds to 0 and which are left out.
 void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& output,
                  std::string& notes);
+// Why a view of stacks shows none: a sentence and which mode shows something, for standard error.
+// Empty when the capture is.
+std::string WhyNoStacks(const Analysis& analysis, MergeMode mode);
 // One HTML file that needs nothing else.
 void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Output& output,
                      std::string& notes);
@@ -103,13 +106,13 @@ void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Outpu
 // options.max_events cut it.
 void WriteChromeTrace(Analysis& analysis, const TraceOptions& options, Output& output,
                       std::string& notes);
-// The same in Perfetto's own format, with the stacks of CPU samples.
+// Perfetto's own format, with the stacks of CPU samples; `notes` as above.
 void WritePerfetto(Analysis& analysis, const TraceOptions& options, Output& output,
                    std::string& notes);
 // `notes`, if given, gets what of the options had no effect.
 void WriteTop(Analysis& analysis, const TopOptions& options, Output& output,
               std::string* notes = nullptr);
-// The same of slow steps, beside median ones (--slow-steps).
+// The views of slow steps, beside median ones (--slow-steps).
 void WriteSlowStepsFolded(const SlowSteps& steps, Analysis& slow, Analysis& median,
                           const FoldedOptions& options, Output& output, std::string& notes);
 void WriteSlowStepsFlameGraph(const SlowSteps& steps, Analysis& slow, Analysis& median,
@@ -117,7 +120,7 @@ void WriteSlowStepsFlameGraph(const SlowSteps& steps, Analysis& slow, Analysis& 
 // Time by call path, or the table that is asked for.
 void WriteSlowStepsTable(const SlowSteps& steps, Analysis& slow, Analysis& median,
                          const TopOptions& options, Output& output, std::string& notes);
-// What --diff compares. Several captures on a side are runs of the same.
+// The captures that --diff compares. Several captures on a side are runs of the same.
 struct DiffCapture {
   Analysis* analysis = nullptr;
   std::vector<StepSeries> steps = {};  // of --by step: those after the warm-up
@@ -153,7 +156,7 @@ struct View {
   std::string_view help = {};    // its line of --help, within 56 columns
   // Its option's value as --help calls it: a capture to compare with. Empty: it takes none.
   std::string_view other_capture = {};
-  // Likewise a word, which is one of `values`: ViewOptions::value.
+  // The placeholder of a word that is one of `values`: ViewOptions::value.
   std::string_view value = {};
   std::span<const std::string_view> values = {};
 
@@ -167,10 +170,10 @@ struct View {
   bool shows_lines = false;     // of calls, though no --lines asks for them
   // How the names of files of its format end, where others would mistake one: ".html".
   std::string_view file_name_end = {};
-  bool has_ledger = false;  // tells itself what was lost
+  bool has_ledger = false;  // prints the ledger itself
   Events events = Events::kOne;
 
-  // What is written to one stream; or to the file or directory that -o names and that is more than
+  // Writes the view to one stream, or to the file or directory that -o names and that is more than
   // a stream.
   void (*write)(const ViewInput& input) = nullptr;
   Status (*write_to)(const ViewOptions& options, Analysis& analysis,

@@ -1,12 +1,11 @@
-#include "report/workload/modules.h"
-
 #include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
 
 #include "format/base/saturated.h"
-#include "report/workload/operator_names.h"
+#include "report/workload/framework_names.h"
+#include "report/workload/operators.h"
 
 namespace xpu {
 namespace {
@@ -107,7 +106,7 @@ class PathModules {
     at.is_provisional = static_cast<bool>(at.call);
     at.outer = at.module;
     if (!at.call) return;
-    // What torch.compile has made of a module calls no forward function.
+    // A module that torch.compile has compiled calls no forward function.
     at.module =
         modules_.Intern(at.outer, ClassOf(frames_[at.call].name, ".__call__"), at.called_at);
     at.call = {};
@@ -204,7 +203,7 @@ class ModuleSums {
     }
   }
 
-  // Those in a module come after it.
+  // The modules in a module come after it.
   void AddTotals() {
     Of({}).total_ns = Of({}).self_ns;
     for (size_t i = modules_.all().size(); i > 0; --i) {

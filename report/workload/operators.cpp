@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -13,7 +12,7 @@
 #include "report/model/flat_map.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_idle.h"
-#include "report/workload/operator_names.h"
+#include "report/workload/framework_names.h"
 
 namespace xpu {
 namespace {
@@ -165,7 +164,7 @@ class Costs {
   }
 
   OperatorId SelfOf(const GpuWork& work, const PathOperators::At& at) {
-    // What Inductor compiles has the names of the operators that it stands for.
+    // Kernels that Inductor compiles have the names of the operators that they compute.
     if (work.kind == WorkKind::kKernel && LibraryOf(work) == kTriton) {
       return operators_.Intern(names_.KernelName(NameOf(work)), at.is_backward);
     }

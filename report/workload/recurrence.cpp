@@ -162,7 +162,7 @@ class Search {
   // How many callers all sites of a window have in common.
   size_t CommonCallers(const Cut& cut) const {
     if (paths_[cut.site].callers.empty()) return 0;
-    // What the first and the last path in order have in common, those between them have too.
+    // The paths between the first and the last one in order have in common what these two have.
     uint32_t first = cut.site;
     uint32_t last = cut.site;
     for (size_t i = 0; i < cut.length; ++i) {
@@ -189,7 +189,7 @@ class Search {
       by_code = true;
       return (cut.length - *begin) % cut.length;
     }
-    // As many as the first round has like the others.
+    // Counts the launches that the first round has like the others.
     const size_t at = places_[cut.site].front();
     size_t back = 0;
     while (back + 1 < cut.length && back < at &&
@@ -210,7 +210,7 @@ class Search {
     };
     std::unordered_map<uint32_t, size_t> counts;
     for (size_t i = 0; i < cut.length; ++i) ++counts[visits_[cut.mode_begin + i].site];
-    // Of sites that are in no inner loop; and where in the window they are.
+    // Sites that are in no inner loop, and where in the window they are.
     std::vector<std::pair<uint64_t, size_t>> places;
     for (size_t i = 0; i < cut.length; ++i) {
       const auto place = place_at(i);
@@ -304,7 +304,7 @@ class Search {
     return places_[site].size() > begins.size() + 1;
   }
 
-  // What earlier rounds have launched too is of the last one.
+  // Launches that earlier rounds have too belong to the last one.
   size_t EndOfLast(size_t first, size_t begin) const {
     size_t end = begin;
     while (end < visits_.size()) {
@@ -316,7 +316,7 @@ class Search {
     return std::max(end, begin + 1);
   }
 
-  // What follows a whole round and is as long as half of one does not belong to it: what the
+  // Launches that follow a whole round and are as long as half of one do not belong to it: what the
   // program does between two loops.
   Recurrence::Round RoundOf(size_t begin, size_t end, const Cut& cut) const {
     const size_t length = end - begin;

@@ -1,4 +1,4 @@
-// What a thread launches again and again: where each repetition of a loop begins.
+// Finds what a thread launches again and again: where each repetition of a loop begins.
 //
 // A launch is known by its site, its call path. A site that a loop passes once cuts the sequence
 // into windows; where these have the same launches, in whatever order, it is the loop that is

@@ -18,7 +18,7 @@ constexpr size_t kMostNamed = 12;
 
 uint64_t DurationOf(const Step& step) { return step.end_ns - step.start_ns; }
 
-// Those of `order`, which are numbers of steps.
+// Adds the steps of `order`, which has their numbers.
 void AddTo(StepGroup& group, const StepSeries& of, std::vector<size_t> order) {
   std::sort(order.begin(), order.end());
   StepSeries series = of;

@@ -1,7 +1,7 @@
 // The slowest steps beside those of median duration (--slow-steps).
 //
-// Of each thread the slowest tenth is compared with the middle half: one median step alone has few
-// CPU samples, and is as odd as any single step. All numbers are per step.
+// The slowest tenth of each thread's steps is compared with the middle half: one median step alone
+// has few CPU samples, and is as odd as any single step. All numbers are per step.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct StepGroup {
   size_t count = 0;
   uint64_t total_ns = 0;  // of their durations
 
-  // Of one step.
+  // The average of one step.
   uint64_t average_ns() const { return PerStep(total_ns); }
   uint64_t PerStep(uint64_t sum) const { return count == 0 ? 0 : sum / count; }
 };
@@ -43,7 +43,7 @@ Result<SlowSteps> FindSlowSteps(const std::vector<StepSeries>& all);
 struct StepComparison {
   CallTree tree;                    // of a slow step
   std::vector<uint64_t> median_ns;  // of a median step: by path - 1
-  // Of all steps of the two groups; the tree has the samples of the slow ones.
+  // Counts of all steps of the two groups; the tree has the samples of the slow ones.
   std::vector<uint64_t> median_counts = {};  // by path - 1
   size_t slow_steps = 0;
   size_t median_steps = 0;
@@ -52,9 +52,9 @@ struct StepComparison {
 StepComparison CompareSteps(const SlowSteps& steps, Analysis& slow, Analysis& median,
                             MergeOptions options);
 
-// What a slow step does more of than a median one.
+// The time that a slow step takes more than a median one, by kind.
 struct StepGrowth {
-  // By the innermost frame.
+  // The kind follows from the innermost frame.
   enum class Kind : uint8_t { kCpu, kGpu, kIdle };
   static constexpr size_t kKinds = 3;
   static Kind KindOf(const NamedFrame& leaf);

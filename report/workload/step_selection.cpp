@@ -13,7 +13,7 @@
 #include "report/analysis/filter.h"
 #include "report/model/intervals.h"
 #include "report/model/recorded_time.h"
-#include "report/workload/step_owners.h"
+#include "report/workload/step_slices.h"
 
 namespace xpu {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "format/base/check.h"
 #include "format/base/handle.h"
-#include "report/import/import_capture.h"
+#include "report/import/import.h"
 #include "report/import/import_trace.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

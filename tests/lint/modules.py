@@ -23,8 +23,7 @@ OWN = {
     "symbolize/unwind": ["symbolize/unwind/", "symbolize/elf/", "format/base/"],
     "symbolize": ["symbolize/", "format/base/"],
     "report": ["report/", "format/", "symbolize/"],
-    "man": ["man/", "format/base/", "record/cli/help.h", "record/cli/help_groups.h", "record/cli/command_line.h", "report/cli/help.h",
-            "report/cli/options.h"],
+    "man": ["man/", "format/base/", "record/cli/help.h", "record/cli/help_groups.h", "record/cli/command_line.h", "report/cli/options.h"],
 }
 
 # Third-party header -> the only users that may include it (a module, or a file).

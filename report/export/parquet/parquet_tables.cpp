@@ -12,8 +12,7 @@
 #include "format/base/handle.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
-#include "report/export/parquet/encoding.h"
-#include "report/export/parquet/metadata.h"
+#include "report/export/parquet/parquet_format.h"
 #include "report/export/text_tables.h"
 #include "report/output/output.h"
 
@@ -24,7 +23,7 @@ constexpr char kMagic[] = "PAR1";
 constexpr size_t kRowsOfGroup = size_t{1} << 17;
 // Also ends a group: its dictionaries are whole in memory.
 constexpr size_t kTextBytesOfGroup = size_t{32} << 20;
-// Of a dictionary of numbers: those in this range.
+// Widest range of the numbers that a dictionary holds.
 constexpr uint64_t kWidestRange = uint64_t{1} << 12;
 
 // The values of a column in the group of rows that is being collected.

@@ -15,13 +15,12 @@
 #include "profile.pb.h"
 #include "report/analysis/sampled_events.h"
 #include "report/model/recorded_time.h"
-#include "report/query/off_cpu_names.h"
-#include "report/query/off_cpu_times.h"
+#include "report/query/off_cpu_waits.h"
 
 namespace xpu {
 namespace {
 
-// What samples are added up by.
+// Samples with the same key are added up.
 struct SampleKey {
   PathId path;
   ProcessId process;
@@ -76,7 +75,7 @@ class PprofWriter {
   void WriteFunctions();
   uint64_t MappingOf(const std::string& module);
 
-  // Of the list of texts; a new one is written with the next part.
+  // Returns the index in the list of texts; a new text is written with the next part.
   int64_t TextId(std::string_view text) {
     const auto [known, is_new] =
         texts_.try_emplace(ForOneLine(text), static_cast<int64_t>(texts_.size()));
@@ -152,7 +151,7 @@ SampleValues& PprofWriter::ValuesOf(const Owner& owner, PathId path, const std::
       .path = paths_.tree().Child(path, leaf), .process = owner.process, .tid = owner.tid}];
 }
 
-// As --mode off has them.
+// Adds the same waits as --mode off.
 void PprofWriter::AddWaits() {
   for (const Owned<OffCpuWait>& wait : analysis_.OffCpuWaits()) {
     const OffCpuTimes times = TimesOf(analysis_, wait);

@@ -171,7 +171,7 @@ Result<std::unique_ptr<TableSink>> OpenSqliteTables(const std::string& path) {
     return Error{ErrorKind::kUsage, Format("{}: not a regular file", path),
                  "SQLite needs a regular file: name one with -o"};
   }
-  // By the name that the file has, so that no link is followed anew.
+  // Uses the name that the file has, so that no link is followed again.
   const std::string name =
       std::filesystem::read_symlink(Format("/proc/self/fd/{}", file.get()), ignored);
   sqlite3* opened = nullptr;

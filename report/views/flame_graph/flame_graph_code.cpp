@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "format/base/text.h"
 #include "symbolize/demangle.h"
 
 namespace xpu {

@@ -40,7 +40,7 @@ class FlameCode {
   static constexpr size_t kMostInstructions = 2000;  // of a function
   static constexpr size_t kMostLines = 2000;
 
-  // Of the kernels that have frames in `tree`; nullopt: none has samples.
+  // Collects the kernels that have frames in `tree`; nullopt: none has samples.
   static std::optional<FlameCode> Of(Analysis& analysis, const CallTree& tree, KernelNames names);
 
   bool HasFile(std::string_view path) const { return file_numbers_.contains(path); }

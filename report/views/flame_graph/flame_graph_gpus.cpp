@@ -1,9 +1,6 @@
-#include "report/views/flame_graph/flame_graph_gpus.h"
-
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -14,11 +11,12 @@
 #include "report/output/text.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_metrics.h"
+#include "report/views/flame_graph/flame_graph_strip.h"
 
 namespace xpu {
 namespace {
 
-// As many bars as a picture has room for; a page is not to become large by them.
+// A picture has room for as many bars; a page is not to become large by them.
 constexpr uint64_t kParts = 240;
 constexpr SlicedTimes::Limits kLimits{.parts = size_t{1} << 17, .slices = kParts};
 // Lanes of more GPUs would leave no room for the graph.
@@ -58,7 +56,7 @@ class Bins {
   }
 
   bool is_empty() const { return is_empty_; }
-  // Of the time in which there is a value; 0 where there is none.
+  // Means over the time in which there is a value; 0 where there is none.
   std::vector<double> Means() const {
     std::vector<double> means(sums_.size());
     for (size_t i = 0; i < means.size(); ++i) {
@@ -66,7 +64,7 @@ class Bins {
     }
     return means;
   }
-  // Of all time: what is not there counts as 0.
+  // Means over all time: without a value it counts as 0.
   std::vector<double> Shares() const {
     std::vector<double> shares = sums_;
     for (double& share : shares) share /= static_cast<double>(bin_ns_);
@@ -140,7 +138,7 @@ class GpuLanes {
     AddLane("busy", "%", bins.Shares(), 100, strip);
   }
 
-  // Those that say how well a GPU is used.
+  // Counters that say how well a GPU is used.
   struct CounterLane {
     std::string_view name;
     std::vector<std::string_view> metrics;  // added up

@@ -70,4 +70,27 @@ inline constexpr uint32_t kNoNode = UINT32_MAX;
 void WriteStrip(const FlameStrip* strip, uint64_t start_ns,
                 const std::vector<uint32_t>& node_of_path, PageData& data);
 
+// ---- flame_graph_gpus.cpp
+//
+// Lanes of the strip for what the GPUs did over time: how much of the time each was busy, hardware
+// counters (multiprocessors, tensor cores, memory), power, clock, and when something held that
+// down.
+//
+// All lanes have the same bins. Where there are no steps that can be chosen, these bins can be: the
+// graph then shows the CPU time of that span, and the GPU work that ran in it.
+
+// The time in which something is known of the clocks or counters of GPUs that recorded processes
+// use, with their work, in equal parts; empty: nothing is.
+TimeSlices PartsOfGpuTime(const Analysis& analysis);
+
+// The tree by these parts, for BuildCallTree().
+SlicedTimes SliceByParts(const TimeSlices& parts);
+
+// The lanes over `parts`, and the choice of them if `sliced` has any of them.
+FlameStrip StripOfParts(const Analysis& analysis, const TimeSlices& parts,
+                        const SlicedTimes& sliced);
+
+// Adds the lanes below those of steps, over their time; they cannot be chosen.
+void AddGpuLanes(const Analysis& analysis, FlameStrip& strip);
+
 }  // namespace xpu

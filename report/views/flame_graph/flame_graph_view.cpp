@@ -8,25 +8,18 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
-#include <vector>
 
 #include "format/base/check.h"
-#include "format/base/counted.h"
 #include "format/base/saturated.h"
-#include "format/base/text.h"
 #include "report/analysis/sampled_events.h"
 #include "report/critical_path/critical_path.h"
 #include "report/model/recorded_time.h"
 #include "report/model/source_parts.h"
 #include "report/query/ledger.h"
 #include "report/query/time_slices.h"
-#include "report/query/unfinished_text.h"
-#include "report/views/flame_graph/flame_graph_gpus.h"
-#include "report/views/flame_graph/flame_graph_strip.h"
+#include "report/query/unfinished_work.h"
 #include "report/views/flame_graph/page_data.h"
-#include "report/views/no_stacks.h"
-#include "report/views/view.h"
-#include "report/workload/frame_families.h"
+#include "report/workload/framework_names.h"
 #include "report/workload/step_slices.h"
 #include "report/workload/steps.h"
 
@@ -109,7 +102,7 @@ class UsedFrames {
   std::unordered_map<std::string_view, uint32_t> module_numbers_;
 };
 
-// What the numbers of the tree count.
+// The unit of the numbers in the tree.
 std::string UnitName(const Analysis& analysis, const MergeOptions& options) {
   if (options.mode == MergeMode::kProbe) return "hits";
   if (options.mode == MergeMode::kMemory) return "bytes";

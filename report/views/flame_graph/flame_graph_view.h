@@ -1,4 +1,4 @@
-// What the page of a flame graph shows, as JSON:
+// The data of the page of a flame graph, as JSON:
 //
 //   title, command, host   texts
 //   mode                   "merge", "gpu" and what else --mode takes
@@ -51,7 +51,7 @@ struct FlameNode {
 std::vector<FlameNode> InFlameOrder(const CallTree& tree, const FrameTable& frames,
                                     std::span<const uint64_t> before_ns = {});
 
-// What the times of a tree are compared with.
+// The times that those of a tree are compared with.
 struct FlameComparison {
   std::string_view text;                // what is compared, as lines
   std::span<const uint64_t> before_ns;  // by path - 1

@@ -12,7 +12,7 @@
 namespace xpu {
 namespace {
 
-// What makes blocks keeps no more busy.
+// More threads would not be busy: one thread makes the blocks.
 constexpr size_t kMostThreads = 4;
 // So that no thread waits while blocks are made, nor the maker for the slowest of them.
 constexpr size_t kBlocksPerThread = 2;

@@ -5,6 +5,8 @@
 
 #include "format/base/terminal_text.h"
 #include "perfetto_trace.pb.h"
+#include "report/views/timeline/timeline.h"
+#include "report/views/view.h"
 
 namespace xpu {
 namespace {
@@ -40,15 +42,15 @@ uint64_t UuidOf(uint32_t pid) { return uint64_t{pid} * 2; }
 uint64_t UuidOf(TraceTrack track) { return uint64_t{track.tid} * 2 + 1; }
 // The numbers of others are those of works.
 constexpr uint64_t kFirstUnannouncedArrow = uint64_t{1} << 63;
-// Of counters.
+// The first UUID of a counter.
 constexpr uint64_t kFirstCounterUuid = uint64_t{1} << 40;
 
 int32_t Rank(uint64_t sort_index) {
   return static_cast<int32_t>(std::min<uint64_t>(sort_index, std::numeric_limits<int32_t>::max()));
 }
 
-// Of the whole trace, which is the track 0. Without a track it would be on that of the thread that
-// was described last.
+// Puts a moment of the whole trace, which is the track 0. Without a track it would be on that of
+// the thread that was described last.
 void PutTraceMoment(std::string_view name, WireBuffer& event) {
   event.PutVarint(TrackEvent::kTypeFieldNumber, kInstant);
   event.PutVarint(TrackEvent::kTrackUuidFieldNumber, 0);
@@ -432,6 +434,30 @@ void PerfettoWriter::Finish(std::span<const Fact> facts) {
   Append(packet);
   compressor_.Add(packets_.view());
   compressor_.Finish();
+}
+
+void WritePerfetto(Analysis& analysis, const TraceOptions& options, Output& output,
+                   std::string& notes) {
+  const uint64_t base_ns = FirstTimeOf(analysis);
+  PerfettoWriter writer(analysis, base_ns, output);
+  WriteTimeline(analysis, options, base_ns, writer, output, notes);
+}
+
+View PerfettoView() {
+  return {
+      .option = "--perfetto",
+      .help = "a trace for Perfetto, with CPU stacks; -o FILE.pftrace",
+      .takes_sample = true,
+      .shows_slices = true,
+      .is_for_reading = false,
+      .shows_lines = true,
+      .file_name_end = ".pftrace",
+      .events = View::Events::kOneClockAndMoments,
+      .write =
+          [](const ViewInput& input) {
+            WritePerfetto(input.analysis, input.options.trace, input.output, input.notes);
+          },
+  };
 }
 
 }  // namespace xpu

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -7,7 +6,6 @@
 #include "report/model/recorded_time.h"
 #include "report/output/text.h"
 #include "report/query/gpu_idle.h"
-#include "report/query/gpu_phases.h"
 #include "report/query/idle_causes.h"
 #include "report/views/summary/summary_hints.h"
 
@@ -16,11 +14,11 @@ namespace {
 
 constexpr double kMuchIdle = 0.3;
 constexpr double kMostlyBusy = 0.8;
-// Of the elapsed time: a steady state that lasts as long comes first.
+// Least share of the elapsed time for the steady state to be named first.
 constexpr double kMuchSteady = 0.05;
-// Of the elapsed time: start and end of a program have always some.
+// Least share of the elapsed time for start and end to be named: every program has some.
 constexpr double kMuchOfRun = 0.05;
-// Of the idle time: what is less is not named.
+// Least share of the idle time for a cause to be named.
 constexpr double kMuchOfIdle = 0.1;
 // Longer gaps are not between two launches one after the other.
 constexpr uint64_t kLaunchGapNs = 1'000'000;
@@ -94,9 +92,9 @@ std::string IdleHints::TimeOf(TimeRange range) const {
                 range.end_ns == TimeRange::kNoEnd ? "" : TimeSince(start_ns_, range.end_ns));
 }
 
-// What shows what the CPU did in a stretch of time. Of the thread alone where it ran: others that
-// compute meanwhile would fill the page. Where nothing ran there are no samples, and no flame
-// graph.
+// Adds a hint that shows what the CPU did in a stretch of time, for the thread alone where it ran:
+// others that compute meanwhile would fill the page. Where nothing ran there are no samples, and no
+// flame graph.
 void IdleHints::AddWithSamples(double weight, std::string what, std::string_view when,
                                const Owner& thread, TimeRange stretch, std::string_view file) {
   const SampleList& all = analysis_.model.events.cpu_samples;
@@ -133,7 +131,7 @@ uint64_t IdleHints::AddGaps(uint64_t start_ns, uint64_t end_ns, IdleCauses& caus
   return busy_ns;
 }
 
-// What the thread did meanwhile.
+// Adds a hint that shows what the thread did at that time.
 void IdleHints::AddThread(const Owner& thread, uint64_t start_ns, uint64_t end_ns,
                           IdleCauses& causes) {
   for (const IdlePart& part : parts_.Of(thread, start_ns, end_ns)) causes.Add(part);
@@ -196,7 +194,7 @@ void IdleHints::AddStart() {
                  {filter_.time.start_ns == 0 ? 0 : begin_ns, phases_.steady_ns}, "start.html");
 }
 
-// What `part_ns` are a share of.
+// Says which time `part_ns` is a share of.
 std::string IdleHints::SteadyText(uint64_t part_ns) const {
   const uint64_t ns = CountedNs(*gpu_, phases_.steady_ns, phases_.steady_end_ns);
   if (gpu_->spans.empty())
@@ -209,7 +207,7 @@ std::string IdleHints::SteadyText(uint64_t part_ns) const {
                 HumanDuration(ns), ShareText(Elapsed(part_ns)));
 }
 
-// Of a launch in the gap, which ended it; kOther: there is none.
+// The kind of the launch in the gap, which ended it; kOther: there is none.
 ApiKind KindOfLaunch(const IdleGap& gap, const LaunchList& launches) {
   const uint32_t place = gap.launch != GpuWork::kNoLaunch ? gap.launch : gap.other_launch;
   if (place == GpuWork::kNoLaunch) return ApiKind::kOther;
@@ -311,7 +309,7 @@ void IdleHints::AddEnd() {
       "end.html");
 }
 
-// Of several captures: between two recordings no program was seen, and none of them explains it.
+// In several captures no program was seen between two recordings, and none of them explains it.
 bool AreDisjoint(const Model& model) {
   uint64_t last_start_ns = 0;
   uint64_t first_end_ns = UINT64_MAX;

@@ -2,11 +2,7 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <optional>
-#include <string>
-#include <tuple>
 #include <utility>
-#include <vector>
 
 #include "format/base/saturated.h"
 #include "format/base/source_name.h"
@@ -14,22 +10,21 @@
 #include "format/python_lines.h"
 #include "report/analysis/call_paths.h"
 #include "report/output/text.h"
-#include "report/query/allocator_memory.h"
-#include "report/stacks/python_frames.h"
+#include "report/query/gpu_memory.h"
 #include "report/views/summary/summary_hints.h"
-#include "report/workload/steps.h"
 
 namespace xpu {
 namespace {
 
-// Of as many events of an allocator each, up to its peak: time passes unevenly, and at its end a
-// program gives back what it kept. What a program keeps grows in all of them but the first quarter,
-// in which it makes what it works with, and the last one, in which it holds what it works on.
+// Windows of as many events of an allocator each, up to its peak: time passes unevenly, and at its
+// end a program gives back what it kept. What a program keeps grows in all of them but the first
+// quarter, in which it makes what it works with, and the last one, in which it holds what it works
+// on.
 constexpr size_t kWindows = 16;
 constexpr size_t kFirstWindow = kWindows / 4;
 // A leak of less than this part of the peak is not worth advice.
 constexpr double kMuchKept = 0.01;
-// Of what is reserved; less is the rounding of every allocator.
+// Least share of the reserved memory; less is the rounding of every allocator.
 constexpr double kMuchUnused = 0.2;
 constexpr double kMuchAdded = 0.05;
 constexpr uint64_t kLeastReservedBytes = 64'000'000;

@@ -16,15 +16,14 @@
 #include "report/output/text.h"
 #include "report/query/code_samples.h"
 #include "report/query/gpu_memory.h"
-#include "report/query/kernel_parts.h"
-#include "report/query/unfinished_text.h"
-#include "report/ranks/stuck_collectives.h"
+#include "report/query/unfinished_work.h"
+#include "report/ranks/late_ranks.h"
 
 namespace xpu {
 namespace {
 
 constexpr size_t kMost = 4;
-// Below these a hint would be about noise.
+// Thresholds; below them a hint would be noise.
 constexpr double kManyShort = 0.5;
 constexpr double kMuchCopying = 0.05;
 constexpr double kMuchWaiting = 0.2;

@@ -1,4 +1,4 @@
-// What to look at next, computed from the capture.
+// Hints what to look at next, computed from the capture.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ std::vector<Hint> FindHints(Analysis& analysis, const std::vector<GpuBusy>& gpus
 std::vector<Hint> FindIdleHints(Analysis& analysis, const std::vector<GpuBusy>& gpus,
                                 const FilterOptions& filter);
 
-// In critical_hint.cpp. What would make steps shorter. nullopt: there are no steps, they are a
+// In summary_steps.cpp. What would make steps shorter. nullopt: there are no steps, they are a
 // small part of the recording, nothing stands out, or a filter shows a part. `most_calls`: if there
 // are more calls and waits, it is of some steps in the middle, which have about so many. What would
 // help is the same in all of them, and the path of ten million calls takes longer to find than
@@ -42,10 +42,10 @@ std::optional<Hint> FindCriticalHint(Analysis& analysis, const std::vector<StepS
 // " --step WHAT", for commands about the same steps; empty: none was given.
 std::string StepOption(const FilterOptions& filter);
 
-// In gpu_hints.cpp. Reports the error that the driver reported for a GPU.
+// In summary_gpus.cpp. Reports the error that the driver reported for a GPU.
 std::optional<Hint> FindXidHint(const Analysis& analysis);
 
-// In gpu_hints.cpp. What limits GPUs as such: power, temperature, the bandwidth of their memory.
+// In summary_gpus.cpp. What limits GPUs as such: power, temperature, the bandwidth of their memory.
 std::vector<Hint> FindGpuHints(const Analysis& analysis);
 
 // In memory_hints.cpp. Which code keeps ever more GPU memory, and where an allocator is fragmented.

@@ -1,15 +1,12 @@
-#include "report/views/summary/summary_job.h"
-
 #include <algorithm>
 #include <map>
-#include <string>
-#include <vector>
 
 #include "format/base/counted.h"
 #include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/output/text.h"
 #include "report/ranks/collectives.h"
+#include "report/views/summary/summary_sections.h"
 
 namespace xpu {
 namespace {

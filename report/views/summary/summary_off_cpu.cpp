@@ -1,14 +1,9 @@
-#include "report/views/summary/summary_off_cpu.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <map>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "format/base/saturated.h"
 #include "format/base/text.h"
@@ -16,9 +11,9 @@
 #include "report/output/text.h"
 #include "report/query/gpu_idle.h"
 #include "report/query/off_cpu_sums.h"
-#include "report/query/off_cpu_times.h"
+#include "report/query/off_cpu_waits.h"
 #include "report/query/readable_paths.h"
-#include "report/query/running_time.h"
+#include "report/views/summary/summary_sections.h"
 
 namespace xpu {
 namespace {
@@ -68,7 +63,7 @@ void WriteReasons(const Analysis& analysis, SummaryText& text) {
   text.Names("  by stack: --top --table off_cpu_sum; who ended them: wakeup_sum, lock_sum");
 }
 
-// By reason and path, the time in which a main thread waited and a GPU of its process was idle.
+// The time in which a main thread waited and a GPU of its process was idle, by reason and path.
 using IdleWaits = std::map<std::pair<std::string, PathId>, uint64_t>;
 
 IdleWaits FindIdleWaits(Analysis& analysis, CallPaths& paths) {
@@ -80,7 +75,7 @@ IdleWaits FindIdleWaits(Analysis& analysis, CallPaths& paths) {
   for (auto& [pid, waits] : main_waits) {
     std::sort(waits.begin(), waits.end(),
               [](const OffCpuWait* a, const OffCpuWait* b) { return a->start_ns < b->start_ns; });
-    // Those of one thread overlap only in a damaged capture, where each gap would meet all of them.
+    // Waits of one thread overlap only in a damaged capture, where each gap would meet all of them.
     uint64_t until_ns = 0;
     std::erase_if(waits, [&](const OffCpuWait* wait) {
       if (wait->start_ns < until_ns || wait->end_ns < wait->start_ns) return true;
@@ -94,7 +89,7 @@ IdleWaits FindIdleWaits(Analysis& analysis, CallPaths& paths) {
     uint64_t& sum_ns = found[{reasons.Of(wait), readable.Of(paths.OfWait(wait))}];
     sum_ns = AddSaturated(sum_ns, ns);
   };
-  // By wait, how many more gaps it is in the middle of than the one before it: there may be as many
+  // How many more gaps each wait is in the middle of than the one before it: there may be as many
   // GPUs as waits.
   std::map<uint32_t, std::vector<uint64_t>> middles;
   for (const IdleGap& gap : FindAllGaps(analysis)) {

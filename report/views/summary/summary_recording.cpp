@@ -1,14 +1,9 @@
-#include "report/views/summary/summary_recording.h"
-
 #include <algorithm>
 #include <csignal>
-#include <cstring>
 #include <ctime>
 #include <span>
-#include <string>
 #include <string_view>
 #include <unordered_set>
-#include <vector>
 
 #include <sys/wait.h>
 
@@ -20,14 +15,14 @@
 #include "report/model/labels.h"
 #include "report/model/recorded_time.h"
 #include "report/output/text.h"
-#include "report/query/gpu_phases.h"
 #include "report/query/ledger.h"
 #include "report/query/statistics.h"
+#include "report/views/summary/summary_sections.h"
 
 namespace xpu {
 namespace {
 
-constexpr size_t kNamelessRows = 5;
+constexpr size_t kUnsymbolizedRows = 5;
 constexpr uint64_t kSecondNs = 1'000'000'000;
 
 // A program that only waits has no sample of a clock that counts CPU time, which looks like a
@@ -84,7 +79,7 @@ void WriteSamples(const Analysis& analysis, SummaryText& text) {
                             event.name, event.name));
     }
   }
-  // Of the whole recording: it is about how well it went.
+  // This line is about the whole recording: how well it went.
   const std::string stacks =
       analysis.shown.filter_text.empty()
           ? StackCountsText(analysis.model.events, analysis.shown.events.cpu_samples)
@@ -117,7 +112,7 @@ std::string ProfilerInSteadyState(Analysis& analysis, const std::vector<GpuBusy>
                 100 * static_cast<double>(own) / static_cast<double>(all), longest->gpu);
 }
 
-// What being recorded cost the program, as far as samples can see it.
+// The cost of being recorded, as far as samples can see it.
 void WriteProfiler(Analysis& analysis, const CallTree& cpu, const std::vector<GpuBusy>& gpus,
                    SummaryText& text) {
   uint64_t samples = 0;
@@ -234,7 +229,7 @@ void WriteLaunches(const Analysis& analysis, SummaryText& text) {
   const auto works = analysis.Work();
   const Correlation::Counts& counts = analysis.counts();
   WriteProbeLaunches(analysis, text);
-  // Those of probes come last.
+  // Launches seen by probes come last.
   const bool has_ids = !launches.empty() && launches.front().probe == 0;
   if (!has_ids && works.empty()) return;
   const auto kernels = std::count_if(works.begin(), works.end(), [](const GpuWork& work) {
@@ -385,41 +380,43 @@ void WriteLedger(const Analysis& analysis, SummaryText& text) {
   }
 }
 
-void WriteNameless(const Analysis& analysis, const NamelessFiles& nameless, SummaryText& text) {
+void WriteUnsymbolized(const Analysis& analysis, const UnsymbolizedFiles& unsymbolized,
+                       SummaryText& text) {
   std::vector<LedgerEntry> causes = BuildLedger(analysis);
   std::erase_if(causes, [](const LedgerEntry& entry) { return !IsAboutSymbols(entry); });
-  if (nameless.generated > 0) {
+  if (unsymbolized.generated > 0) {
     text.Heading("Code without a file");
-    text.Wrapped(
-        "  ", "  ",
-        Format("{} CPU {} in code that was generated at run time and has no names. {}",
-               WithThousands(nameless.generated),
-               ForCount(nameless.generated, "{sample ends|samples end}"), nameless.generated_hint));
+    text.Wrapped("  ", "  ",
+                 Format("{} CPU {} in code that was generated at run time and has no names. {}",
+                        WithThousands(unsymbolized.generated),
+                        ForCount(unsymbolized.generated, "{sample ends|samples end}"),
+                        unsymbolized.generated_hint));
   }
-  if (causes.empty() && nameless.files.empty()) return;
-  if (nameless.files.empty()) {
+  if (causes.empty() && unsymbolized.files.empty()) return;
+  if (unsymbolized.files.empty()) {
     text.Heading("Symbols");
   } else {
     const size_t samples = analysis.CpuSamples().size();
-    text.Heading("Names missing on this machine",
-                 nameless.samples == 0
-                     ? ""
-                     : Format(": innermost frames of {} of {} {}", WithThousands(nameless.samples),
-                              WithThousands(samples), ForCount(samples, "{sample|samples}")));
+    text.Heading(
+        "Names missing on this machine",
+        unsymbolized.samples == 0
+            ? ""
+            : Format(": innermost frames of {} of {} {}", WithThousands(unsymbolized.samples),
+                     WithThousands(samples), ForCount(samples, "{sample|samples}")));
     text.Names("   samples  GPU work  file");
   }
   const std::string indent(22, ' ');
-  const size_t rows = std::min(nameless.files.size(), kNamelessRows);
+  const size_t rows = std::min(unsymbolized.files.size(), kUnsymbolizedRows);
   for (size_t i = 0; i < rows; ++i) {
-    const NamelessFile& file = nameless.files[i];
+    const UnsymbolizedFile& file = unsymbolized.files[i];
     text.Row(Format("{:>10} {:>9}  ", WithThousands(file.samples), WithThousands(file.gpu_work)),
              file.path);
     // Files that have no names for the same reason share it.
-    if (i + 1 < rows && nameless.files[i + 1].reason == file.reason) continue;
+    if (i + 1 < rows && unsymbolized.files[i + 1].reason == file.reason) continue;
     text.Wrapped(indent, indent, file.reason);
   }
-  if (nameless.files.size() > rows) {
-    text.Wrapped("  ", "  ", Format("... {} more", nameless.files.size() - rows));
+  if (unsymbolized.files.size() > rows) {
+    text.Wrapped("  ", "  ", Format("... {} more", unsymbolized.files.size() - rows));
   }
   for (LedgerEntry& cause : causes) cause.details.clear();  // the rows say it
   WriteEntries(causes, text);

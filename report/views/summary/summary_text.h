@@ -14,7 +14,7 @@
 
 namespace xpu {
 
-// Of a table of the summary.
+// Rows of a table of the summary.
 inline constexpr size_t kSummaryRows = 5;
 
 class SummaryText {
@@ -32,7 +32,7 @@ class SummaryText {
 
   // "samples   1,561 (cpu-clock, 99 Hz)": cut when it is too long.
   void Line(std::string_view label, std::string_view text, Tone tone = Tone::kPlain);
-  // The same, in as many lines as it needs.
+  // Writes a text in as many lines as it needs.
   void Paragraph(std::string_view label, std::string_view text);
   // Words wrapped, a number together with its %; the first line begins with `first`, which is as
   // wide as the `indent` of the others.

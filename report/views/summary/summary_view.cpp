@@ -1,30 +1,19 @@
 #include <algorithm>
 #include <map>
-#include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "format/base/counted.h"
 #include "format/base/quote.h"
 #include "format/base/saturated.h"
 #include "format/base/text.h"
-#include "report/analysis/call_paths.h"
 #include "report/model/recorded_time.h"
 #include "report/output/text.h"
-#include "report/query/allocator_memory.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_memory.h"
 #include "report/query/ledger.h"
 #include "report/query/statistics.h"
 #include "report/trace/user_probes.h"
-#include "report/views/summary/summary_gpu_metrics.h"
 #include "report/views/summary/summary_hints.h"
-#include "report/views/summary/summary_job.h"
-#include "report/views/summary/summary_off_cpu.h"
-#include "report/views/summary/summary_recording.h"
-#include "report/views/summary/summary_steps.h"
+#include "report/views/summary/summary_sections.h"
 #include "report/views/summary/summary_text.h"
 #include "report/views/view.h"
 
@@ -68,7 +57,7 @@ class Summary {
     WriteProbes();
     WriteQuality(analysis_, cpu, busy, text_);
     WriteLedger(analysis_, text_);
-    WriteNameless(analysis_, FindNamelessFiles(analysis_, cpu, gpu), text_);
+    WriteUnsymbolized(analysis_, FindUnsymbolizedFiles(analysis_, cpu, gpu), text_);
   }
 
  private:
@@ -331,7 +320,7 @@ void Summary::WriteMore(size_t rows, std::string_view table) {
   text_.Names(Format("  ... {} more: --top --table {}", WithThousands(rows - kSummaryRows), table));
 }
 
-// Of windows, with an estimate for all the time.
+// A total of windows has an estimate for all the time.
 std::string Summary::TotalText(uint64_t ns) const {
   const double scale = WindowScale(model_);
   if (scale == 0) return HumanDuration(ns);
@@ -367,7 +356,7 @@ void Summary::WriteFunctions(const CallTree& tree) {
   for (const FunctionTime& row : rows) whole = AddSaturated(whole, row.self_ns);
   const bool is_time = SamplesCountTime(model_, analysis_.shown);
   std::string of = is_time ? TotalText(whole) : SampleUnitName(model_, analysis_.shown);
-  // Of samples at a frequency the shares are right, the sum is not.
+  // Samples at a frequency have the right shares, but not the right sum.
   const bool has_sum = !is_time && analysis_.SampleSources().front().frequency_hz == 0;
   if (has_sum) of = Format("{} {}", WithThousands(whole), of);
   text_.Heading("CPU functions", ": " + of);

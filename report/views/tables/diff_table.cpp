@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "format/base/text.h"
-#include "report/query/significance.h"
+#include "report/query/statistics.h"
 #include "report/views/tables/table.h"
 #include "report/views/tables/top_tables.h"
 
@@ -89,7 +89,7 @@ void Collect(const TableKind& kind, const DiffSide& side, Side Change::*member, 
       }
       Change& change = changes[std::move(names)];
       Side& of = change.*member;
-      // Of several rows and runs of a side the first one's.
+      // The first of several rows and runs of a side gives the details.
       for (size_t column = 0; column < cells.size() && !of.is_there; ++column) {
         if (kind.columns[column].is_detail) AddDetail(change.details[column], cells[column]);
       }
@@ -188,7 +188,7 @@ bool HasFractions(const DiffSide& side) {
   return side.runs.size() > 1 || (!side.runs.empty() && side.runs.front().of_how_many != 1);
 }
 
-// By the first text column that is a path, counted among the names of rows.
+// Joins by the first text column that is a path, counted among the names of rows.
 void JoinRenamed(const TableKind& kind, Changes& changes) {
   size_t name = 0;
   for (const Column& column : kind.columns) {

@@ -36,7 +36,7 @@ void SortByKeys(std::vector<uint32_t>& order, const std::vector<Key>& keys, Befo
 
 constexpr size_t kLongestRule = 80;
 constexpr size_t kWidestPath = 100;
-// What stands before other columns: each row is padded to the widest.
+// Widest column before other columns: each row is padded to the widest.
 constexpr size_t kWidestInside = 60;
 
 std::string PathCell(const std::string& cell) {
@@ -47,7 +47,7 @@ std::string PathCell(const std::string& cell) {
   return ShortPath(frames, kWidestPath);
 }
 
-// Of the column `at` of `table`.
+// The text of a cell of the column `at` of `table`.
 std::string TextCell(const Table& table, size_t at, const std::string& cell) {
   const Column& column = table.columns[at];
   if (column.is_id) return cell;

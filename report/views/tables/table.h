@@ -45,8 +45,8 @@ struct Table {
   void MakeShown(size_t at, Row& cells) const { row(order.empty() ? at : order[at], cells); }
 };
 
-// What a cell of a number holds; `otherwise` for an empty one. Exact for all 64-bit integers where
-// long double has 64 bits of fraction, as on x86.
+// The number in a cell; `otherwise` for an empty one. Exact for all 64-bit integers where long
+// double has 64 bits of fraction, as on x86.
 long double NumberOf(const std::string& cell, long double otherwise);
 
 // "PID" for "Pid": nsys, whose names scripts know, writes some columns in two ways.

@@ -1,18 +1,12 @@
 // func_sum: CPU and GPU time of each function, alone and with what it calls.
-#include <algorithm>
 #include <map>
-#include <memory>
 #include <numeric>
 #include <tuple>
 #include <unordered_map>
 
-#include "format/base/saturated.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/sampled_events.h"
-#include "report/output/text.h"
 #include "report/query/merge.h"
-#include "report/query/statistics.h"
-#include "report/views/tables/top_cells.h"
 #include "report/views/tables/top_rows.h"
 
 namespace xpu {

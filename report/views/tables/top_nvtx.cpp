@@ -1,17 +1,10 @@
 // Tables of the ranges that the program marked: nvtx_sum, nvtx_kern_sum.
-#include <algorithm>
 #include <map>
 #include <set>
 #include <span>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #include "report/analysis/call_paths.h"
-#include "report/query/statistics.h"
 #include "report/trace/nvtx.h"
-#include "report/views/tables/top_cells.h"
 #include "report/views/tables/top_rows.h"
 
 namespace xpu {

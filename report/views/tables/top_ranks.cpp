@@ -1,18 +1,11 @@
 // Tables of jobs of many ranks: collectives, stragglers, overlap, clocks of hosts.
-#include <algorithm>
 #include <map>
-#include <memory>
-#include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
-#include "format/base/text.h"
 #include "report/model/recorded_time.h"
 #include "report/ranks/collectives.h"
 #include "report/ranks/communication.h"
-#include "report/ranks/stragglers.h"
-#include "report/views/tables/top_cells.h"
+#include "report/ranks/late_ranks.h"
 #include "report/views/tables/top_rows.h"
 
 namespace xpu {
@@ -39,7 +32,7 @@ std::string BytesText(const Collective& collective) {
   return collective.bytes == 0 ? "" : std::to_string(collective.bytes);
 }
 
-// Of collectives of the same sort.
+// Collectives of the same sort.
 struct CollectiveRow {
   const Collective* first = nullptr;
   uint64_t complete = 0;
@@ -77,7 +70,7 @@ std::string_view CauseText(LateCause cause) {
   return "not known";
 }
 
-// Those with a part that is shown, each with all of its ranks.
+// Returns the collectives with a part that is shown, each with all of its ranks.
 Collectives CollectivesShown(const Analysis& analysis) {
   Collectives found = FindCollectives(analysis.trace());
   if (analysis.shown.filter_text.empty()) return found;

@@ -1,16 +1,9 @@
 #include "report/views/tables/top_rows.h"
 
-#include <utility>
-
-#include "format/base/saturated.h"
-#include "format/base/text.h"
 #include "report/analysis/sampled_events.h"
 #include "report/query/gpu_idle.h"
-#include "report/query/gpu_waits.h"
 #include "report/query/merge.h"
-#include "report/query/statistics.h"
 #include "report/trace/user_probes.h"
-#include "report/views/tables/top_cells.h"
 
 namespace xpu {
 namespace {
@@ -32,7 +25,7 @@ void SetCategories(Table& table, std::vector<CategoryTimes> rows) {
   });
 }
 
-// Of calls whose entry and return were both probed.
+// Appends the times of calls whose entry and return were both probed.
 void AppendCalls(const ProbeTimes& row, Row& cells) {
   if (row.calls == 0) {
     cells.resize(cells.size() + 5);

@@ -12,7 +12,7 @@ namespace {
 
 using Columns = std::vector<Column>;
 
-// What users copy into filters, or look up elsewhere.
+// Whether a column holds ids, which users copy into filters or look up elsewhere.
 bool IsId(std::string_view column) {
   constexpr std::string_view kIds[] = {"Pid", "PID",  "Tid",    "TID",   "DevId",
                                        "Ctx", "Strm", "CorrID", "Result"};
@@ -66,7 +66,7 @@ Columns SizeColumns() {
                  Texts({"Operation"})});
 }
 
-// Of samples of GPU code. Stall: the reason of most of the row's samples.
+// Columns of samples of GPU code. Stall: the reason of most of the row's samples.
 Columns GpuLineColumns() {
   return Joined({Numbers({"Time (%)", "Total Time (ns)", "Samples", "Stall (%)"}),
                  Details({"Stall"}), Texts({"Line", "Function", "Kernel"})});
@@ -371,7 +371,7 @@ std::vector<TableKind> CallKinds() {
 
 // Sums over events, each by itself, or a row for each. Other tables need all neighbors of an
 // event: what else ran, what waited for it, what range it was in.
-bool IsOfSingleEvents(std::string_view table) {
+bool CanBeSampled(std::string_view table) {
   constexpr std::array<std::string_view, 16> kTables = {"cuda_gpu_kern_sum",
                                                         "cuda_gpu_kern_gb_sum",
                                                         "cuda_gpu_graph_sum",
@@ -469,7 +469,7 @@ std::string TopTableList() {
 Status CheckTopOptions(const TopOptions& options, bool compares) {
   for (const std::string_view name : NamesOf(options)) {
     if (!IsTableName(name)) return NoSuchTable(name);
-    if (options.is_subsampled && !IsOfSingleEvents(name)) {
+    if (options.is_subsampled && !CanBeSampled(name)) {
       return UsageError(
           Format("--table: {} needs every event and cannot be combined with --sample", name));
     }
@@ -484,7 +484,7 @@ std::vector<const TableKind*> WantedTables(const TopOptions& options) {
   std::vector<const TableKind*> tables;
   const std::vector<std::string_view> names = NamesOf(options);
   for (const TableKind& kind : TableKinds()) {
-    if (options.is_subsampled && !IsOfSingleEvents(kind.name)) continue;
+    if (options.is_subsampled && !CanBeSampled(kind.name)) continue;
     const bool is_named = std::find(names.begin(), names.end(), kind.name) != names.end();
     if (names.empty() ? !kind.by_name_only : is_named) tables.push_back(&kind);
   }

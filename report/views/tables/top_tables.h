@@ -17,8 +17,8 @@ struct TableKind {
   std::string_view title;
   std::string_view about;  // for --list-tables
   std::vector<Column> columns;
-  // Sets the rows of a table that has these columns, the most important ones first. What they are
-  // made of has to live as long as the source.
+  // Sets the rows of a table that has these columns, the most important ones first. Rows may refer
+  // to the source.
   void (*fill)(TableSource& source, Table& table) = nullptr;
   bool by_name_only = false;  // written when it is asked for: one row an event, or very wide
   // The columns that a comparison of two captures is about; empty: it has none.
@@ -39,13 +39,13 @@ bool IsTableName(std::string_view name);
 // Whether the table of this name, or none, does: TableKind::shows_lines.
 bool TableShowsLines(std::string_view name);
 
-// What --list-tables prints: a line for each table, its name and what it is about.
+// The text of --list-tables: a line for each table, its name and what it is about.
 std::string TopTableList();
 
 // Whether there are such a table and column to sort by, and, for a comparison, something to
 // compare.
 Status CheckTopOptions(const TopOptions& options, bool compares);
-// Those that `options` ask for: one table, or all that are not by name only.
+// Returns the tables that `options` ask for: one, or all that are not by name only.
 std::vector<const TableKind*> WantedTables(const TopOptions& options);
 
 // All rows, unsorted.
@@ -57,7 +57,7 @@ struct DiffRun {
   Table table;
   double of_how_many = 1;
 };
-// Of several captures the average is compared.
+// The average of several captures is compared.
 struct DiffSide {
   std::string_view name;
   std::vector<DiffRun> runs;

@@ -1,28 +1,19 @@
 // cuda_gpu_trace and cuda_api_trace: a row for each event, in order of time.
-#include <algorithm>
 #include <array>
 #include <map>
-#include <memory>
 #include <string_view>
 #include <tuple>
-#include <utility>
-#include <vector>
 
-#include "format/base/saturated.h"
-#include "format/base/text.h"
 #include "report/analysis/call_paths.h"
 #include "report/model/recorded_time.h"
-#include "report/query/allocator_memory.h"
 #include "report/query/gpu_memory.h"
 #include "report/query/readable_paths.h"
-#include "report/query/statistics.h"
-#include "report/views/tables/top_cells.h"
 #include "report/views/tables/top_rows.h"
 
 namespace xpu {
 namespace {
 
-// As nsys writes them, by CUpti_ActivityMemoryKind.
+// nsys's name of a CUpti_ActivityMemoryKind.
 std::string MemoryKind(uint32_t kind) {
   constexpr std::array<std::string_view, 8> kKinds = {"Unknown",       "Pageable",      "Pinned",
                                                       "Device",        "Array",         "Managed",
@@ -44,7 +35,7 @@ class GpuTrace {
     for (const uint32_t i : analysis_.Work().places()) {
       if (work[i].kind != WorkKind::kSynchronization) order_.push_back(i);
     }
-    // What has no time comes last.
+    // Events without a time come last.
     std::stable_sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) {
       return std::tuple(!work[a].timed, work[a].start_ns) <
              std::tuple(!work[b].timed, work[b].start_ns);

@@ -4,9 +4,7 @@
 #include <map>
 #include <optional>
 #include <ranges>
-#include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "format/base/text.h"
@@ -18,15 +16,10 @@
 #include "report/output/text.h"
 #include "report/query/ledger.h"
 #include "report/query/unfinished_work.h"
-#include "report/views/timeline/trace_args.h"
-#include "report/views/timeline/trace_collectives.h"
 #include "report/views/timeline/trace_counters.h"
-#include "report/views/timeline/trace_critical.h"
-#include "report/views/timeline/trace_gpu_code.h"
 #include "report/views/timeline/trace_names.h"
 #include "report/views/timeline/trace_samples.h"
-#include "report/views/timeline/trace_sink.h"
-#include "report/views/timeline/trace_states.h"
+#include "report/views/timeline/trace_slices.h"
 #include "report/views/timeline/trace_tracks.h"
 #include "report/workload/steps.h"
 
@@ -66,7 +59,7 @@ class Timeline {
   void FindUnfinishedWork();
   // Returns the time of the first that was left out, when there were too many.
   std::optional<uint64_t> WriteSlices();
-  // Of a thread; the track is made with the first one.
+  // A step of a thread; the track is made with the first one.
   struct ShownStep {
     size_t series = 0;
     Owner thread;
@@ -110,7 +103,7 @@ class Timeline {
   std::vector<Pause> pauses_;
   std::vector<ShownStep> steps_;
   std::map<size_t, TraceTrack> step_tracks_;  // by series
-  // By launch: where its slice is (tid 0: it is not written, or not yet), and its arrows.
+  // Where the slice of a launch is (tid 0: it is not written, or not yet), and its arrows.
   struct Call {
     TraceTrack track;
     uint32_t next_arrow = 0;
@@ -120,7 +113,7 @@ class Timeline {
   uint32_t arrows_ = 0;  // numbered so far
 };
 
-// Of one start the longest first, which then encloses the others.
+// The longest of those with one start comes first, which then encloses the others.
 void Timeline::OrderCalls() {
   const auto calls = analysis_.Launches().places();
   calls_.assign(calls.begin(), calls.end());
@@ -192,7 +185,7 @@ std::optional<uint64_t> Timeline::WriteSlices() {
   return output_.failed() ? std::nullopt : cut_ns;
 }
 
-// Those with work that is shown.
+// Finds the steps with work that is shown.
 void Timeline::FindShownSteps(const std::vector<StepSeries>& all) {
   for (size_t series = 0; series < all.size(); ++series) {
     const std::vector<StepCost> costs = StepCosts(analysis_, all[series]);

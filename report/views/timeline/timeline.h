@@ -1,4 +1,4 @@
-// What a trace shows of a capture, in the order in which it is written.
+// Writes what a trace shows of a capture, in order.
 #pragma once
 
 #include <cstdint>

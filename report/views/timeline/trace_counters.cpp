@@ -6,11 +6,9 @@
 #include <string>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "format/base/text.h"
 #include "report/analysis/gpu_names.h"
-#include "report/query/allocator_memory.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_memory.h"
 #include "report/query/gpu_metrics.h"
@@ -28,10 +26,10 @@ uint64_t WidthFor(uint64_t span_ns) {
   return power_ns * 10;
 }
 
-// Of a counter of memory: a program allocates a thousand blocks while a pixel passes.
+// Most levels of a counter of memory: a program allocates a thousand blocks while a pixel passes.
 constexpr uint64_t kMostLevels = 20'000;
 
-// What adds to a counter. Counters of one GPU differ by `kind`.
+// A span that adds to a counter. Counters of one GPU differ by `kind`.
 struct Part {
   uint32_t gpu = 0;
   uint8_t kind = 0;
@@ -188,7 +186,7 @@ void Counters::WriteLevels(const AllocatorUse& use, const std::string& name,
   }
 }
 
-// What NVML reported, as it is: ten values a second.
+// Writes NVML's reports unchanged: ten values a second.
 void Counters::WriteConditions() {
   std::map<uint32_t, std::vector<const GpuState*>> states;
   for (const GpuState& state : analysis_.GpuStates()) {

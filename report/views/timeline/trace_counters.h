@@ -18,7 +18,7 @@ class TraceBuckets {
  public:
   static constexpr uint64_t kMostBuckets = 2000;
 
-  // Of [begin_ns, end_ns): buckets of 1, 2 or 5 times a power of ten, 1 us at least.
+  // Divides [begin_ns, end_ns) into buckets of 1, 2 or 5 times a power of ten, 1 us at least.
   TraceBuckets(uint64_t begin_ns, uint64_t end_ns);
 
   // `amount`, the same in each nanosecond of a span within the range.
@@ -38,7 +38,7 @@ class TraceBuckets {
   const uint64_t begin_ns_;
   const uint64_t width_ns_;
   std::vector<double> parts_;  // of spans that cover a part of the bucket
-  // What is added per bucket from here on by spans that cover it whole: a span costs the same
+  // The amount added per bucket from here on by spans that cover it whole: a span costs the same
   // however many buckets it covers.
   std::vector<double> steps_;
   size_t first_;  // of the buckets that may have something

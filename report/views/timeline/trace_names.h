@@ -1,16 +1,19 @@
-// What the slices of a trace are called. Names that occur often are made once.
+// Names of the slices of a trace, and their arguments: the details that are shown beside them.
+// Names that occur often are made once. Keys are those of PyTorch's traces where these have one,
+// for the scripts that read them.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "report/analysis/analysis.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/gpu_names.h"
+#include "report/analysis/overheads.h"
+#include "report/query/code_samples.h"
 #include "report/stacks/mixed_stacks.h"
 #include "report/stacks/stack_resolver.h"
 #include "report/views/timeline/trace_sink.h"
@@ -76,6 +79,36 @@ class TraceCallers {
   MixedStacks stacks_;
   std::map<SpaceId, std::unordered_map<uint64_t, Callers>> known_;  // by both stacks
   Callers other_;
+};
+
+// ---- arguments
+
+// These write the arguments of the slice before.
+void WriteCallArgs(const Launch& launch, TraceSink& sink);
+void WriteRangeArgs(const Analysis& analysis, const NvtxRange& range, TraceSink& sink);
+void WriteOverheadArgs(const Analysis& analysis, const DriverTime& overhead, TraceSink& sink);
+void WriteWorkArgs(const Analysis& analysis, const GpuWork& work, TraceSink& sink);
+
+// The arguments that samples of a kernel's code add to its slices.
+class TraceGpuCode {
+ public:
+  // `analysis` must outlive this.
+  explicit TraceGpuCode(Analysis& analysis) : samples_(analysis) {}
+
+  // Writes arguments of the slice before. The numbers are those of all kernels of the name: a
+  // sample does not say which one it is of.
+  void WriteArgs(const GpuWork& work, TraceSink& sink);
+
+ private:
+  struct Texts {
+    uint64_t samples = 0;
+    std::string line;
+    std::string stalls;
+  };
+  Texts MakeTexts(const CodeSamples::Functions& functions) const;
+
+  CodeSamples samples_;
+  std::map<const CodeSamples::Functions*, Texts> texts_;
 };
 
 }  // namespace xpu

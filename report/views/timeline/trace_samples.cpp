@@ -9,7 +9,7 @@ namespace xpu {
 void TraceSamples::Close(Thread& thread, size_t depth, uint64_t time_ns) {
   for (; thread.open.size() > depth; thread.open.pop_back()) {
     const auto& [path, start_ns] = thread.open.back();
-    sink_.RoundSlice(thread.track, names_.OfFrame(paths_.tree()[path].frame), start_ns, time_ns);
+    sink_.NestedSlice(thread.track, names_.OfFrame(paths_.tree()[path].frame), start_ns, time_ns);
     --open_slices_;
   }
 }

@@ -7,7 +7,6 @@
 #include <map>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "report/analysis/analysis.h"

@@ -21,7 +21,7 @@ struct TraceTrack {
   uint32_t tid = 0;
 };
 
-// What an event is called, prepared by the sink once for what is written often.
+// The name of an event, prepared by the sink once for what is written often.
 class TraceName {
  public:
   bool empty() const { return text_.empty(); }
@@ -34,7 +34,7 @@ class TraceName {
   uint64_t category_id_ = 0;
 };
 
-// The same for the text of an argument.
+// The text of an argument, prepared in the same way.
 class TraceText {
  public:
   bool empty() const { return text_.empty(); }
@@ -46,9 +46,9 @@ class TraceText {
   uint64_t id_ = 0;
 };
 
-// What the tracks of a number in TraceTrack::pid are of.
+// The kind of owner of the tracks of a number in TraceTrack::pid.
 enum class TraceGroup : uint8_t { kProcess, kOther };
-// What a track is of: a thread as the system numbers it, or something else in its group.
+// The owner of a track: a thread as the system numbers it, or something else in its group.
 enum class TraceTrackKind : uint8_t { kThread, kOther };
 
 // A thread was seen running.
@@ -69,27 +69,27 @@ class TraceSink {
   virtual TraceName Name(std::string_view name, std::string_view category) = 0;
   virtual TraceText Text(std::string_view text) = 0;
 
-  // Both ends of a slice, in order of start, but for RoundSlice and Slice of what RoundSlice is
+  // Both ends of a slice, in order of start, but for NestedSlice and Slice of what NestedSlice is
   // for. Arguments may follow.
   virtual void Slice(TraceTrack track, const TraceName& name, uint64_t start_ns,
                      uint64_t end_ns) = 0;
-  // Whether the format has stacks; else those of samples come as RoundSlice.
+  // Whether the format has stacks; else those of samples come as NestedSlice.
   virtual bool has_stacks() const = 0;
   // In order of time, as slices.
   virtual void Sample(const TraceSample& sample, const CallTree& tree) = 0;
   // Where the slice before was called from.
   virtual void Stack(PathId path, const CallTree& tree) = 0;
-  // A slice of those that follow and enclose one another without a gap, innermost first.
-  virtual void RoundSlice(TraceTrack track, const TraceName& name, uint64_t start_ns,
-                          uint64_t end_ns) {
+  // Slices that follow and enclose one another without a gap, innermost first.
+  virtual void NestedSlice(TraceTrack track, const TraceName& name, uint64_t start_ns,
+                           uint64_t end_ns) {
     Slice(track, name, start_ns, end_ns);
   }
-  // A slice of those that follow one another without a gap and enclose none.
+  // Slices that follow one another without a gap and enclose none.
   virtual void AdjacentSlice(TraceTrack track, const TraceName& name, uint64_t start_ns,
                              uint64_t end_ns) {
     Slice(track, name, start_ns, end_ns);
   }
-  // Of the slice before: `count` arrows will begin in it, numbered from `first`.
+  // Announces that `count` arrows will begin in the slice before, numbered from `first`.
   virtual void BeginArrows(uint64_t first, uint64_t count) = 0;
   // One of them (number 0: one that was not announced) ends at the slice before, on `to` at
   // `to_ns`. It began on `from` at `from_ns`. `name` is its category too.

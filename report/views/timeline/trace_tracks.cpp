@@ -1,7 +1,6 @@
 #include "report/views/timeline/trace_tracks.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "format/base/text.h"
 #include "report/trace/correlation.h"

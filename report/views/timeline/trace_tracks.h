@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "report/analysis/analysis.h"
-#include "report/analysis/call_paths.h"
 #include "report/views/timeline/trace_sink.h"
 
 namespace xpu {
@@ -59,7 +58,7 @@ class TraceTracks {
   TraceTrack Samples(const Owner& owner);
   // Whether the thread runs, is ready to, or waits.
   TraceTrack States(const Owner& owner);
-  // Of the samples of an event that does not count time.
+  // The track of samples of an event that does not count time.
   TraceTrack Moments(const Owner& owner, std::string_view event);
   // Itself, for what has no duration.
   TraceTrack ThreadOf(const Owner& owner) { return FindThread(owner).track; }
@@ -71,13 +70,13 @@ class TraceTracks {
   TraceTrack Collectives(const JobRank& rank, uint64_t start_ns, uint64_t end_ns);
   // The path that decides how long they take.
   TraceTrack Critical(const Owner& owner);
-  // What the driver and CUPTI do for themselves in a process.
+  // The track of what the driver and CUPTI do for themselves in a process.
   TraceTrack Overheads(ProcessId process, uint64_t start_ns, uint64_t end_ns);
-  // What is of no process: that the recording was paused.
+  // The track of what belongs to no process: pauses of the recording.
   TraceTrack Recording();
   // Work on a stream of a GPU, or a wait for some.
   TraceTrack Work(const GpuWork& work);
-  // What shows a GPU as the report numbers it, for its counters.
+  // The group of a GPU as the report numbers it, for its counters.
   uint32_t Gpu(uint32_t number);
 
  private:

@@ -1,11 +1,10 @@
-#include "report/query/allocator_memory.h"
-
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "report/query/gpu_memory.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "format/base/file.h"
-#include "report/query/disassembly.h"
+#include "report/query/kernel_code.h"
 #include "report/query/merge.h"
 #include "symbolize/elf/cubin.h"
 #include "tests/unit/report/model_builder.h"

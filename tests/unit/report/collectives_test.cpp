@@ -4,7 +4,7 @@
 
 #include "report/analysis/analysis.h"
 #include "report/ranks/communication.h"
-#include "report/ranks/stuck_collectives.h"
+#include "report/ranks/late_ranks.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "report/query/merge.h"
-#include "report/views/flame_graph/flame_graph_gpus.h"
+#include "report/views/flame_graph/flame_graph_strip.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {

@@ -1,6 +1,6 @@
-#include "report/workload/frame_families.h"
-
 #include <gtest/gtest.h>
+
+#include "report/workload/framework_names.h"
 
 namespace xpu {
 namespace {

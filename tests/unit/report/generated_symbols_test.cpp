@@ -1,8 +1,7 @@
-#include "report/stacks/generated_symbols.h"
-
 #include <gtest/gtest.h>
 
 #include "report/analysis/analysis.h"
+#include "report/stacks/stack_resolver.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {

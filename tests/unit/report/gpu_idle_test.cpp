@@ -4,7 +4,7 @@
 
 #include "format/base/text.h"
 #include "report/analysis/filter.h"
-#include "report/query/gpu_waits.h"
+#include "report/query/statistics.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
 

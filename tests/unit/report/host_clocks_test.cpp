@@ -1,9 +1,8 @@
-#include "report/ranks/host_clocks.h"
-
 #include <gtest/gtest.h>
 
 #include "report/analysis/analysis.h"
-#include "report/model/merge_captures.h"
+#include "report/model/load.h"
+#include "report/ranks/collectives.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "format/base/file.h"
+#include "report/cli/report_options.h"
 #include "report/cli/run.h"
-#include "report/cli/view_table.h"
 #include "report/import/import_trace.h"
 #include "report/model/load.h"
 #include "report/query/statistics.h"

@@ -1,7 +1,5 @@
 // Parts of one recording as one capture. That all views are those of one file is held by
 // tests/golden/parts.py.
-#include "report/model/join_parts.h"
-
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "report/analysis/analysis.h"
+#include "report/model/load.h"
 #include "report/model/recorded_time.h"
 #include "report/query/ledger.h"
 #include "tests/unit/report/model_builder.h"

@@ -1,8 +1,7 @@
-#include "report/model/merge_captures.h"
-
 #include <gtest/gtest.h>
 
 #include "report/analysis/analysis.h"
+#include "report/model/load.h"
 #include "report/stacks/stack_resolver.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"

@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 
 #include "report/query/merge.h"
-#include "report/query/off_cpu_names.h"
 #include "report/query/off_cpu_sums.h"
+#include "report/query/off_cpu_waits.h"
 #include "report/views/tables/top_tables.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"

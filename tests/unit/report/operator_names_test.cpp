@@ -1,6 +1,6 @@
-#include "report/workload/operator_names.h"
-
 #include <gtest/gtest.h>
+
+#include "report/workload/framework_names.h"
 
 namespace xpu {
 namespace {

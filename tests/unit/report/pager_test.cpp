@@ -1,5 +1,3 @@
-#include "report/output/pager.h"
-
 #include <csignal>
 
 #include <gtest/gtest.h>
@@ -7,6 +5,7 @@
 #include "format/base/file.h"
 #include "format/base/text.h"
 #include "report/output/output.h"
+#include "report/output/terminal.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {

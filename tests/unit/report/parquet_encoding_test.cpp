@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "report/export/parquet/encoding.h"
+#include "report/export/parquet/parquet_format.h"
 
 namespace xpu {
 namespace {

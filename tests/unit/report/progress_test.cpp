@@ -1,5 +1,3 @@
-#include "report/output/progress.h"
-
 #include <array>
 #include <string>
 
@@ -8,6 +6,7 @@
 
 #include "format/base/handle.h"
 #include "report/output/output.h"
+#include "report/output/terminal.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "report/model/merge_captures.h"
+#include "report/model/load.h"
 #include "report/query/ledger.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "format/base/file.h"
-#include "report/cli/view_table.h"
+#include "report/cli/report_options.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/symbolize/elf_builder.h"
 

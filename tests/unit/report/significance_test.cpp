@@ -1,8 +1,8 @@
-#include "report/query/significance.h"
-
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "report/query/statistics.h"
 
 namespace xpu {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "report/views/summary/summary_recording.h"
+#include "report/views/summary/summary_sections.h"
 
 namespace xpu {
 namespace {

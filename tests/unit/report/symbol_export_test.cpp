@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "format/base/file.h"
+#include "report/cli/report_options.h"
 #include "report/cli/run.h"
-#include "report/cli/view_table.h"
 #include "report/model/load.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/symbolize/elf_builder.h"

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "format/cuda_faults.h"
-#include "report/query/unfinished_text.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {
