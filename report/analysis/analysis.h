@@ -12,7 +12,7 @@
 
 #include "report/analysis/call_tree.h"
 #include "report/analysis/sampled_events.h"
-#include "report/model/event_set.h"
+#include "report/base/event_set.h"
 #include "report/stacks/stack_names.h"
 #include "report/trace/selection.h"
 #include "report/trace/trace.h"

@@ -13,7 +13,7 @@
 
 #include "report/analysis/analysis.h"
 #include "report/analysis/call_tree.h"
-#include "report/model/flat_map.h"
+#include "report/base/flat_map.h"
 #include "report/model/model.h"
 #include "report/stacks/mixed_stacks.h"
 #include "report/stacks/stack_resolver.h"

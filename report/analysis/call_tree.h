@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "format/base/ids.h"
-#include "report/model/flat_map.h"
+#include "report/base/flat_map.h"
 #include "report/stacks/frames.h"
 
 namespace xpu {

@@ -5,19 +5,16 @@
 #include <optional>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "format/base/number.h"
 #include "format/base/quote.h"
 #include "format/base/saturated.h"
 #include "format/base/text.h"
-#include "report/analysis/analysis.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/call_tree.h"
 #include "report/analysis/gpu_names.h"
-#include "report/model/intervals.h"
-#include "report/model/recorded_time.h"
-#include "report/output/text.h"
+#include "report/base/intervals.h"
+#include "report/base/text.h"
 #include "report/trace/correlation.h"
 #include "report/trace/correlation_counts.h"
 #include "report/trace/user_probes.h"

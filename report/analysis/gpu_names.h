@@ -11,7 +11,7 @@
 
 #include "report/analysis/analysis.h"
 #include "report/analysis/kernel_name.h"
-#include "report/model/flat_map.h"
+#include "report/base/flat_map.h"
 
 namespace xpu {
 

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "report/analysis/template_name.h"
-#include "report/output/text.h"
+#include "report/base/text.h"
 
 namespace xpu {
 namespace {

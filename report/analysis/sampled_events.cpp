@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "format/base/saturated.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
-#include "report/output/text.h"
+#include "report/base/text.h"
 
 namespace xpu {
 namespace {

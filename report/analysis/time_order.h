@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "report/model/sort_runs.h"
+#include "report/base/sort_runs.h"
 
 namespace xpu {
 

@@ -20,9 +20,9 @@
 #include "format/base/file.h"
 #include "format/base/handle.h"
 #include "format/base/text.h"
+#include "report/base/terminal.h"
 #include "report/cli/run.h"
 #include "report/model/load.h"
-#include "report/output/terminal.h"
 
 namespace xpu {
 namespace {

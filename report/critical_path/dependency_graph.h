@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <span>
 
-#include "report/model/growing_array.h"
-#include "report/model/huge_pages.h"
+#include "report/base/growing_array.h"
+#include "report/base/huge_pages.h"
 
 namespace xpu {
 

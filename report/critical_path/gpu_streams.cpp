@@ -5,10 +5,9 @@
 #include <map>
 #include <tuple>
 #include <utility>
-#include <vector>
 
-#include "report/model/flat_map.h"
-#include "report/model/sort_runs.h"
+#include "report/base/flat_map.h"
+#include "report/base/sort_runs.h"
 
 namespace xpu {
 namespace {

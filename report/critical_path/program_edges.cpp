@@ -3,9 +3,9 @@
 #include <queue>
 #include <tuple>
 
+#include "report/base/median.h"
+#include "report/base/sort_runs.h"
 #include "report/critical_path/program_graph.h"
-#include "report/model/median.h"
-#include "report/model/sort_runs.h"
 
 namespace xpu {
 

@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "format/base/saturated.h"
-#include "report/model/sort_runs.h"
+#include "report/base/sort_runs.h"
 #include "report/query/off_cpu_waits.h"
 
 namespace xpu {

@@ -16,10 +16,10 @@
 
 #include "report/analysis/analysis.h"
 #include "report/analysis/call_paths.h"
+#include "report/base/growing_array.h"
+#include "report/base/huge_pages.h"
 #include "report/critical_path/dependency_graph.h"
 #include "report/critical_path/gpu_streams.h"
-#include "report/model/growing_array.h"
-#include "report/model/huge_pages.h"
 
 namespace xpu {
 

@@ -1,7 +1,6 @@
 #include "report/export/text_tables.h"
 
 #include <cerrno>
-#include <concepts>
 #include <utility>
 
 #include <sys/stat.h>

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "report/base/json_writer.h"
+#include "report/base/output.h"
+#include "report/base/text.h"
 #include "report/export/table_sink.h"
-#include "report/output/json_writer.h"
-#include "report/output/output.h"
-#include "report/output/text.h"
 
 namespace xpu {
 

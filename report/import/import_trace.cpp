@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <optional>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 

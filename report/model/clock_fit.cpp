@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "report/model/median.h"
+#include "report/base/median.h"
 
 namespace xpu {
 namespace {

@@ -19,8 +19,8 @@
 
 #include "format/base/ids.h"
 #include "format/events.h"
-#include "report/model/flat_map.h"
-#include "report/model/packed_columns.h"
+#include "report/base/flat_map.h"
+#include "report/base/packed_columns.h"
 
 namespace xpu {
 

@@ -1,7 +1,5 @@
 #include "report/model/process_history.h"
 
-#include <algorithm>
-#include <limits>
 
 #include "format/base/check.h"
 #include "format/base/text.h"

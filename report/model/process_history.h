@@ -12,8 +12,8 @@
 
 #include "format/base/ids.h"
 #include "format/events.h"
-#include "report/model/flat_map.h"
-#include "report/model/intervals.h"
+#include "report/base/flat_map.h"
+#include "report/base/intervals.h"
 #include "report/model/model.h"
 #include "report/model/owner.h"
 

@@ -10,8 +10,8 @@
 #include "format/base/counted.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
-#include "report/model/intervals.h"
-#include "report/output/text.h"
+#include "report/base/intervals.h"
+#include "report/base/text.h"
 
 namespace xpu {
 namespace {

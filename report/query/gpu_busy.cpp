@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "format/base/saturated.h"
-#include "report/model/intervals.h"
-#include "report/model/median.h"
+#include "report/base/intervals.h"
+#include "report/base/median.h"
 
 namespace xpu {
 namespace {

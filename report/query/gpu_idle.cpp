@@ -1,16 +1,12 @@
 #include "report/query/gpu_idle.h"
 
-#include <algorithm>
 #include <array>
-#include <map>
 #include <string>
-#include <string_view>
 #include <tuple>
-#include <utility>
 
 #include "format/base/saturated.h"
 #include "format/base/text.h"
-#include "report/model/sort_runs.h"
+#include "report/base/sort_runs.h"
 
 namespace xpu {
 namespace {

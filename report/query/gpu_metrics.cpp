@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "report/analysis/call_tree.h"
-#include "report/model/intervals.h"
+#include "report/base/intervals.h"
 
 namespace xpu {
 

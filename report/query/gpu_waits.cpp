@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "format/base/text.h"
-#include "report/model/intervals.h"
-#include "report/model/sort_runs.h"
+#include "report/base/intervals.h"
+#include "report/base/sort_runs.h"
 #include "report/query/statistics.h"
 
 namespace xpu {

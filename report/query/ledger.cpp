@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -11,7 +10,7 @@
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/analysis/call_tree.h"
-#include "report/output/text.h"
+#include "report/base/text.h"
 #include "report/trace/correlation_counts.h"
 
 namespace xpu {

@@ -1,22 +1,15 @@
 #include "report/query/merge.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <span>
-#include <string>
 #include <unordered_map>
 #include <utility>
 
 #include "format/base/text.h"
-#include "report/analysis/analysis.h"
-#include "report/analysis/call_paths.h"
-#include "report/analysis/call_tree.h"
-#include "report/analysis/gpu_names.h"
 #include "report/analysis/sampled_events.h"
-#include "report/model/flat_map.h"
+#include "report/base/flat_map.h"
 #include "report/query/code_samples.h"
 #include "report/query/gpu_idle.h"
-#include "report/query/gpu_memory.h"
 #include "report/query/off_cpu_sums.h"
 #include "report/query/off_cpu_waits.h"
 #include "report/trace/user_probes.h"

@@ -11,7 +11,7 @@
 #include "report/analysis/analysis.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/sampled_events.h"
-#include "report/model/intervals.h"
+#include "report/base/intervals.h"
 #include "report/query/readable_paths.h"
 #include "report/query/statistics.h"
 

@@ -9,7 +9,7 @@
 
 #include "format/events.h"
 #include "report/analysis/analysis.h"
-#include "report/model/intervals.h"
+#include "report/base/intervals.h"
 #include "report/model/recorded_time.h"
 
 namespace xpu {

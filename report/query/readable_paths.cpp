@@ -7,7 +7,7 @@
 #include "format/base/source_name.h"
 #include "format/base/text.h"
 #include "report/analysis/kernel_name.h"
-#include "report/output/text.h"
+#include "report/base/text.h"
 #include "report/stacks/python_frames.h"
 
 namespace xpu {

@@ -11,7 +11,7 @@
 #include "report/analysis/analysis.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/call_tree.h"
-#include "report/model/flat_map.h"
+#include "report/base/flat_map.h"
 
 namespace xpu {
 

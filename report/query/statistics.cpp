@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <map>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -12,13 +11,10 @@
 
 #include "format/base/saturated.h"
 #include "format/base/text.h"
-#include "report/analysis/call_paths.h"
-#include "report/analysis/call_tree.h"
-#include "report/analysis/gpu_names.h"
 #include "report/analysis/overheads.h"
 #include "report/analysis/sampled_events.h"
-#include "report/model/flat_map.h"
-#include "report/model/median.h"
+#include "report/base/flat_map.h"
+#include "report/base/median.h"
 #include "report/query/readable_paths.h"
 
 namespace xpu {

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <tuple>
-#include <utility>
 
 #include "format/base/saturated.h"
-#include "report/model/intervals.h"
+#include "report/base/intervals.h"
 
 namespace xpu {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "report/analysis/call_tree.h"
-#include "report/model/flat_map.h"
+#include "report/base/flat_map.h"
 
 namespace xpu {
 

@@ -6,7 +6,7 @@
 #include "format/losses.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/gpu_names.h"
-#include "report/output/text.h"
+#include "report/base/text.h"
 #include "report/query/readable_paths.h"
 #include "report/query/unfinished_work.h"
 

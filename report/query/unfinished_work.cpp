@@ -1,10 +1,8 @@
 #include "report/query/unfinished_work.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <tuple>
-#include <utility>
 
 #include "format/cuda_faults.h"
 #include "format/losses.h"

@@ -6,7 +6,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "report/ranks/rank_calls.h"
 
 namespace xpu {
 namespace {

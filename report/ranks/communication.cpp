@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "report/model/intervals.h"
+#include "report/base/intervals.h"
 #include "report/ranks/rank_calls.h"
 
 namespace xpu {

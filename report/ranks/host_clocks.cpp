@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "format/base/saturated.h"
-#include "report/model/median.h"
+#include "report/base/median.h"
 #include "report/ranks/collectives.h"
 
 namespace xpu {

@@ -11,9 +11,9 @@
 #include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/analysis/gpu_names.h"
-#include "report/model/intervals.h"
+#include "report/base/intervals.h"
+#include "report/base/text.h"
 #include "report/model/recorded_time.h"
-#include "report/output/text.h"
 #include "report/query/readable_paths.h"
 #include "report/query/unfinished_work.h"
 

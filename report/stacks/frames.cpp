@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "report/output/text.h"
+#include "report/base/text.h"
 
 namespace xpu {
 namespace {

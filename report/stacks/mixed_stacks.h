@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "report/model/flat_map.h"
+#include "report/base/flat_map.h"
 #include "report/stacks/frames.h"
 #include "report/stacks/python_frames.h"
 #include "report/stacks/stack_resolver.h"

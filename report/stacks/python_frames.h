@@ -13,7 +13,7 @@
 
 #include "format/fused_calls.h"
 #include "format/python_lines.h"
-#include "report/model/flat_map.h"
+#include "report/base/flat_map.h"
 #include "report/model/model.h"
 #include "report/model/source_parts.h"
 #include "report/stacks/frames.h"

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "format/events.h"
-#include "report/model/flat_map.h"
-#include "report/model/intervals.h"
+#include "report/base/flat_map.h"
+#include "report/base/intervals.h"
 #include "report/model/model.h"
 #include "report/model/process_history.h"
 #include "report/stacks/frames.h"

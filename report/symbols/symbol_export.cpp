@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <map>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -9,7 +9,7 @@
 #include <unordered_set>
 
 #include "format/base/ids.h"
-#include "report/model/flat_map.h"
+#include "report/base/flat_map.h"
 #include "report/model/model.h"
 
 namespace xpu {

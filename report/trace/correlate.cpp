@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "report/model/flat_map.h"
-#include "report/model/huge_pages.h"
+#include "report/base/flat_map.h"
+#include "report/base/huge_pages.h"
 #include "report/trace/correlation_counts.h"
 #include "report/trace/launch.h"
 #include "report/trace/launches.h"

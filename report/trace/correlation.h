@@ -6,7 +6,6 @@
 #include <limits>
 #include <optional>
 #include <unordered_map>
-#include <vector>
 
 #include "report/model/compact_list.h"
 #include "report/model/loaded_events.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/model/flat_map.h"
+#include "report/base/flat_map.h"
 #include "report/trace/probe_launches.h"
 
 namespace xpu {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <string_view>
-#include <utility>
 
 #include "format/base/text.h"
 

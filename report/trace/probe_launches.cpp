@@ -2,12 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <optional>
-#include <span>
 #include <tuple>
 #include <unordered_map>
-#include <utility>
 
 namespace xpu {
 namespace {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "report/model/event_set.h"
-#include "report/model/intervals.h"
+#include "report/base/event_set.h"
+#include "report/base/intervals.h"
 #include "report/model/recorded_time.h"
 #include "report/trace/correlation.h"
 

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "report/model/flat_map.h"
+#include "report/base/flat_map.h"
 #include "report/model/process_history.h"
 #include "report/trace/containers.h"
 #include "report/trace/job.h"

@@ -5,7 +5,7 @@
 
 #include "format/base/counted.h"
 #include "format/base/text.h"
-#include "report/output/text.h"
+#include "report/base/text.h"
 #include "report/query/code_samples.h"
 #include "report/query/kernel_code.h"
 #include "report/views/view.h"

@@ -3,7 +3,7 @@
 
 #include "format/base/text.h"
 #include "format/events.h"
-#include "report/output/text.h"
+#include "report/base/text.h"
 #include "report/query/ledger.h"
 #include "report/views/view.h"
 

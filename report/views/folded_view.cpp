@@ -5,8 +5,8 @@
 #include "format/base/counted.h"
 #include "format/base/saturated.h"
 #include "format/base/text.h"
+#include "report/base/text.h"
 #include "report/critical_path/critical_path.h"
-#include "report/output/text.h"
 #include "report/views/view.h"
 
 namespace xpu {

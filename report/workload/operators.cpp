@@ -9,7 +9,7 @@
 
 #include "format/base/saturated.h"
 #include "report/analysis/gpu_names.h"
-#include "report/model/flat_map.h"
+#include "report/base/flat_map.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_idle.h"
 #include "report/workload/framework_names.h"

@@ -7,7 +7,7 @@
 #include "format/base/counted.h"
 #include "format/base/saturated.h"
 #include "format/base/text.h"
-#include "report/output/text.h"
+#include "report/base/text.h"
 
 namespace xpu {
 namespace {

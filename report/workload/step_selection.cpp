@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
-#include <utility>
 
 #include "format/base/number.h"
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/filter.h"
-#include "report/model/intervals.h"
+#include "report/base/intervals.h"
 #include "report/model/recorded_time.h"
 #include "report/workload/step_slices.h"
 

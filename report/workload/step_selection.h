@@ -1,7 +1,6 @@
 // Some steps as the part of a capture that is shown: a filter, as those of analysis/filter.h.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>

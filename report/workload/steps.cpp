@@ -13,9 +13,9 @@
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
 #include "report/analysis/filter.h"
-#include "report/model/intervals.h"
-#include "report/model/median.h"
-#include "report/output/text.h"
+#include "report/base/intervals.h"
+#include "report/base/median.h"
+#include "report/base/text.h"
 #include "report/query/gpu_busy.h"
 #include "report/workload/recurrence.h"
 

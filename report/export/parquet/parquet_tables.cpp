@@ -12,9 +12,9 @@
 #include "format/base/handle.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
+#include "report/base/output.h"
 #include "report/export/parquet/parquet_format.h"
 #include "report/export/text_tables.h"
-#include "report/output/output.h"
 
 namespace xpu {
 namespace {

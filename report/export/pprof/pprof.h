@@ -4,7 +4,7 @@
 #include "report/analysis/analysis.h"
 #include "report/analysis/call_paths.h"
 #include "report/analysis/gpu_names.h"
-#include "report/output/output.h"
+#include "report/base/output.h"
 
 namespace xpu {
 

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "format/base/json_text.h"
-#include "report/output/json_writer.h"
+#include "report/base/json_writer.h"
 #include "report/views/timeline/timeline.h"
 #include "report/views/timeline/trace_sink.h"
 #include "report/views/view.h"

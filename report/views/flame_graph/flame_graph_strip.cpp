@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "format/base/text.h"
-#include "report/model/median.h"
+#include "report/base/median.h"
 
 namespace xpu {
 namespace {

@@ -30,7 +30,7 @@
 
 #include "report/analysis/analysis.h"
 #include "report/analysis/call_tree.h"
-#include "report/output/output.h"
+#include "report/base/output.h"
 #include "report/views/flame_graph/flame_graph_code.h"
 #include "report/views/flame_graph/flame_graph_strip.h"
 #include "report/views/view.h"

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "format/base/text.h"
-#include "report/output/json_writer.h"
-#include "report/output/output.h"
+#include "report/base/json_writer.h"
+#include "report/base/output.h"
 
 namespace xpu {
 

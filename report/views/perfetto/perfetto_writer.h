@@ -24,8 +24,8 @@
 #include <google/protobuf/io/coded_stream.h>
 
 #include "report/analysis/analysis.h"
-#include "report/output/byte_buffer.h"
-#include "report/output/output.h"
+#include "report/base/byte_buffer.h"
+#include "report/base/output.h"
 #include "report/views/perfetto/block_compressor.h"
 #include "report/views/timeline/trace_sink.h"
 

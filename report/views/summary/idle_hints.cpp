@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "format/base/text.h"
+#include "report/base/text.h"
 #include "report/model/recorded_time.h"
-#include "report/output/text.h"
 #include "report/query/gpu_idle.h"
 #include "report/query/idle_causes.h"
 #include "report/views/summary/summary_hints.h"

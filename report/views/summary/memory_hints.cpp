@@ -9,7 +9,7 @@
 #include "format/base/text.h"
 #include "format/python_lines.h"
 #include "report/analysis/call_paths.h"
-#include "report/output/text.h"
+#include "report/base/text.h"
 #include "report/query/gpu_memory.h"
 #include "report/views/summary/summary_hints.h"
 

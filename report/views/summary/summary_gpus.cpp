@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "format/base/text.h"
-#include "report/output/text.h"
+#include "report/base/text.h"
 #include "report/query/gpu_metrics.h"
 #include "report/views/summary/summary_hints.h"
 #include "report/views/summary/summary_sections.h"

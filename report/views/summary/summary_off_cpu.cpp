@@ -8,7 +8,7 @@
 #include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/analysis/call_paths.h"
-#include "report/output/text.h"
+#include "report/base/text.h"
 #include "report/query/gpu_idle.h"
 #include "report/query/off_cpu_sums.h"
 #include "report/query/off_cpu_waits.h"

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "format/base/text.h"
+#include "report/base/text.h"
 #include "report/critical_path/what_if.h"
-#include "report/output/text.h"
 #include "report/query/statistics.h"
 #include "report/views/summary/summary_hints.h"
 #include "report/views/summary/summary_sections.h"

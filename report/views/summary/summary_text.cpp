@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
 
 #include "format/base/text.h"
 #include "report/analysis/kernel_name.h"
-#include "report/output/text.h"
 
 namespace xpu {
 namespace {

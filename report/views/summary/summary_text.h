@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "report/output/output.h"
-#include "report/output/text.h"
+#include "report/base/output.h"
+#include "report/base/text.h"
 
 namespace xpu {
 

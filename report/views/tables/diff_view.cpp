@@ -5,8 +5,8 @@
 
 #include "format/base/saturated.h"
 #include "format/base/text.h"
+#include "report/base/text.h"
 #include "report/model/recorded_time.h"
-#include "report/output/text.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_metrics.h"
 #include "report/query/statistics.h"

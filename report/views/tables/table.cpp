@@ -9,7 +9,7 @@
 #include "format/base/split.h"
 #include "format/base/terminal_text.h"
 #include "format/base/text.h"
-#include "report/output/text.h"
+#include "report/base/text.h"
 
 namespace xpu {
 namespace {

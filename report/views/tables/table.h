@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "format/base/result.h"
-#include "report/output/output.h"
+#include "report/base/output.h"
 #include "report/views/view.h"
 
 namespace xpu {

@@ -11,7 +11,7 @@
 #include "format/base/text.h"
 #include "report/analysis/analysis.h"
 #include "report/analysis/gpu_names.h"
-#include "report/output/text.h"
+#include "report/base/text.h"
 #include "report/query/statistics.h"
 #include "report/views/tables/table.h"
 #include "report/views/view.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "format/base/text.h"
-#include "report/output/text.h"
+#include "report/base/text.h"
 #include "report/views/tables/table.h"
 #include "report/views/tables/top_rows.h"
 #include "report/views/tables/top_tables.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "report/analysis/analysis.h"
-#include "report/output/output.h"
+#include "report/base/output.h"
 #include "report/views/timeline/trace_sink.h"
 #include "report/views/view.h"
 

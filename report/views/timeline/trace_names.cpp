@@ -8,7 +8,7 @@
 #include "format/base/saturated.h"
 #include "format/base/source_name.h"
 #include "format/base/text.h"
-#include "report/output/text.h"
+#include "report/base/text.h"
 #include "report/query/gpu_memory.h"
 #include "report/stacks/frames.h"
 #include "report/stacks/python_frames.h"

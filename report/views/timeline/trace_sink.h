@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "report/analysis/call_tree.h"
-#include "report/output/text.h"
+#include "report/base/text.h"
 
 namespace xpu {
 

@@ -1,8 +1,8 @@
 // --correlate: the same events matched in each way.
 #include <gtest/gtest.h>
 
+#include "report/base/output.h"
 #include "report/model/loaded_events.h"
-#include "report/output/output.h"
 #include "report/trace/correlate.h"
 #include "report/views/view.h"
 #include "tests/unit/durations.h"

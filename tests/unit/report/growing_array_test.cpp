@@ -1,4 +1,4 @@
-#include "report/model/growing_array.h"
+#include "report/base/growing_array.h"
 
 #include <cstdint>
 #include <utility>

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "report/output/text.h"
+#include "report/base/text.h"
 
 namespace xpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "report/output/output.h"
+#include "report/base/output.h"
 
 #include <csignal>
 #include <cstdlib>

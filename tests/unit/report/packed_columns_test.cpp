@@ -1,4 +1,4 @@
-#include "report/model/packed_columns.h"
+#include "report/base/packed_columns.h"
 
 #include <cstdint>
 #include <utility>

@@ -4,8 +4,8 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "report/output/output.h"
-#include "report/output/terminal.h"
+#include "report/base/output.h"
+#include "report/base/terminal.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "format/base/handle.h"
-#include "report/output/output.h"
-#include "report/output/terminal.h"
+#include "report/base/output.h"
+#include "report/base/terminal.h"
 #include "tests/unit/symbolize/elf_builder.h"
 
 namespace xpu {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "report/analysis/analysis.h"
-#include "report/output/output.h"
+#include "report/base/output.h"
 #include "report/views/view.h"
 
 namespace xpu::test {

@@ -7,7 +7,7 @@
 
 #include "report/analysis/analysis.h"
 #include "report/analysis/filter.h"
-#include "report/model/event_set.h"
+#include "report/base/event_set.h"
 #include "report/model/load.h"
 #include "tests/unit/report/report_testing.h"
 #include "tests/unit/tests_directory.h"

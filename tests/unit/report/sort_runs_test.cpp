@@ -1,4 +1,4 @@
-#include "report/model/sort_runs.h"
+#include "report/base/sort_runs.h"
 
 #include <random>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "report/output/text.h"
+#include "report/base/text.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "format/base/json_text.h"
-#include "report/output/json_writer.h"
-#include "report/output/output.h"
+#include "report/base/json_writer.h"
+#include "report/base/output.h"
 
 namespace xpu {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "format/base/handle.h"
 #include "format/base/result.h"
-#include "report/output/json_writer.h"
-#include "report/output/terminal.h"
-#include "report/output/text.h"
+#include "report/base/json_writer.h"
+#include "report/base/terminal.h"
+#include "report/base/text.h"
 
 namespace xpu {
 

@@ -9,7 +9,7 @@
 
 #include <sys/mman.h>
 
-#include "report/model/huge_pages.h"
+#include "report/base/huge_pages.h"
 
 namespace xpu {
 

@@ -6,11 +6,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "format/base/saturated.h"
-#include "report/model/sort_runs.h"
+#include "report/base/sort_runs.h"
 
 namespace xpu {
 

@@ -11,8 +11,8 @@
 
 #include "format/base/json_text.h"
 #include "format/base/text.h"
-#include "report/output/byte_buffer.h"
-#include "report/output/text.h"
+#include "report/base/byte_buffer.h"
+#include "report/base/text.h"
 
 namespace xpu {
 

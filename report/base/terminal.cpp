@@ -1,4 +1,4 @@
-#include "report/output/terminal.h"
+#include "report/base/terminal.h"
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@
 
 #include "format/base/file.h"
 #include "format/base/text.h"
-#include "report/output/text.h"
+#include "report/base/text.h"
 
 namespace xpu {
 namespace {

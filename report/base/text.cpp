@@ -1,4 +1,4 @@
-#include "report/output/text.h"
+#include "report/base/text.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,6 @@
 #include "format/base/check.h"
 #include "format/base/counted.h"
 #include "format/base/number.h"
-#include "format/base/terminal_text.h"
-#include "format/base/text.h"
 #include "format/base/utf8.h"
 
 namespace xpu {

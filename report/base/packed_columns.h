@@ -15,7 +15,7 @@
 #include <cstring>
 #include <utility>
 
-#include "report/model/growing_array.h"
+#include "report/base/growing_array.h"
 
 namespace xpu {
 

@@ -1,9 +1,8 @@
-#include "report/output/output.h"
+#include "report/base/output.h"
 
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <utility>
 
 #include <unistd.h>
 #include <zlib.h>
