@@ -11,6 +11,7 @@
 #include "format/base/text.h"
 #include "report/analysis/call_tree.h"
 #include "report/base/text.h"
+#include "report/query/unfinished_work.h"
 #include "report/trace/correlation_counts.h"
 
 namespace xpu {
@@ -305,6 +306,10 @@ void Builder::AddMissingEnd() {
 void Builder::AddUntimed() {
   const Correlation::Counts& counts = analysis_.counts();
   LedgerEntry& entry = Add(LossKind::kInvalidTime, counts.work_without_time);
+  if (counts.work_without_time > 0 && HasStuckWork(analysis_)) {
+    entry.advice = "It failed or had not ended: xpu-report --top --table unfinished_sum.";
+    return;
+  }
   if (counts.node_work_without_time == 0) return;
   AddDetail(entry, Format("{} of them from CUDA graph nodes",
                           WithThousands(counts.node_work_without_time)));

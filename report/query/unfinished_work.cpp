@@ -301,11 +301,18 @@ std::vector<UnfinishedProcess> Finder::Find() {
   FindOpenCalls();
   AddUndelivered();
   FindEnds();
-  std::set<InstanceId> shown;
-  for (const Launch& launch : analysis_.Launches()) shown.insert(launch.instance);
+  const Selection& shown = analysis_.shown;
+  std::set<InstanceId> launching;
+  for (const Launch& launch : analysis_.Launches()) launching.insert(launch.instance);
+  const auto is_shown = [&](InstanceId instance) {
+    if (launching.contains(instance)) return true;
+    const bool has_time_range = shown.from_ns != 0 || shown.to_ns != UINT64_MAX;
+    return has_time_range &&
+           (!shown.pids || shown.pids->contains(analysis_.correlation.PidOf(instance)));
+  };
   std::vector<UnfinishedProcess> all;
   for (auto& [instance, process] : processes_) {
-    if (!shown.contains(instance)) continue;
+    if (!is_shown(instance)) continue;
     SortByLaunch(process.streams,
                  [this](const UnfinishedStream& stream) { return LaunchOf(stream.work.front()); });
     SortByLaunch(process.undelivered, [](const LaunchGroup& launches) { return launches.first; });
@@ -349,6 +356,12 @@ bool IsStuck(const Analysis& analysis, const UnfinishedProcess& process) {
           kDeliveredAfterNs;
   return waits_long ||
          stuck_ns(oldest, std::max(process.ended_ns, process.returned_ns)) >= kDeliveredAfterNs;
+}
+
+bool HasStuckWork(const Analysis& analysis) {
+  const std::vector<UnfinishedProcess> found = FindUnfinished(analysis);
+  return std::any_of(found.begin(), found.end(),
+                     [&](const auto& process) { return IsStuck(analysis, process); });
 }
 
 uint64_t CountCandidates(const UnfinishedProcess& process) {

@@ -55,8 +55,8 @@ struct UnfinishedProcess {
 };
 
 // Finds the processes with such work: those that faulted in the order of their faults, then the
-// others in the order of their ends. `analysis` is taken as a whole,
-// whatever it shows; processes of which it shows no launch are left out.
+// others in the order of their ends. `analysis` is taken as a whole, whatever it shows. Processes
+// of which it shows no launch are left out, unless a time range may be why it shows none.
 std::vector<UnfinishedProcess> FindUnfinished(const Analysis& analysis);
 
 // For how long the launch had been pending in the end.
@@ -70,6 +70,8 @@ inline constexpr uint64_t kDeliveredAfterNs = 2'000'000'000;
 // it had ended for so long that it is stuck. The records of a program that was killed may lack work
 // that had ended, and queues may be long.
 bool IsStuck(const Analysis& analysis, const UnfinishedProcess& process);
+// Whether a process that is shown has such work.
+bool HasStuckWork(const Analysis& analysis);
 
 // How many operations may be the one that faulted or that does not end. 1: it is the oldest one.
 uint64_t CountCandidates(const UnfinishedProcess& process);

@@ -1,5 +1,6 @@
 #include "report/query/unfinished_work.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -7,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "format/cuda_faults.h"
+#include "report/analysis/filter.h"
+#include "report/query/ledger.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {
@@ -101,6 +104,34 @@ TEST_F(UnfinishedTest, FirstKernelWithoutTimesIsTheOneThatFaulted) {
   EXPECT_EQ(found[0].streams[0].work.size(), 2u);
   EXPECT_EQ(CountCandidates(found[0]), 1u);
   EXPECT_EQ(PendingNs(*analysis_, found[0], 1), At(4) + 1'000 - At(2) - 1'000);
+}
+
+TEST_F(UnfinishedTest, TimeRangeWithoutLaunchesOfTheProcessKeepsIt) {
+  Run(1, 7);
+  Run(2, 7, 0, "culprit");
+  Synchronize(4, kIllegalAddress);
+  ASSERT_EQ(Find().size(), 1u);
+  FilterOptions options;
+  options.time = {At(10), At(20)};
+  analysis_->shown = SelectPart(options, *analysis_).value();
+  EXPECT_EQ(analysis_->Launches().size(), 0u);
+  EXPECT_EQ(FindUnfinished(*analysis_).size(), 1u);
+  options.pids = {77};
+  analysis_->shown = SelectPart(options, *analysis_).value();
+  EXPECT_EQ(FindUnfinished(*analysis_).size(), 0u);
+}
+
+TEST_F(UnfinishedTest, AdviceOnMissingTimesNamesTheFault) {
+  Run(1, 7);
+  Run(2, 7, 0, "culprit");
+  Synchronize(4, kIllegalAddress);
+  Find();
+  const std::vector<LedgerEntry> ledger = BuildLedger(*analysis_);
+  const auto entry = std::find_if(ledger.begin(), ledger.end(), [](const LedgerEntry& one) {
+    return one.name == "invalid_time";
+  });
+  ASSERT_NE(entry, ledger.end());
+  EXPECT_EQ(entry->advice, "It failed or had not ended: xpu-report --top --table unfinished_sum.");
 }
 
 TEST_F(UnfinishedTest, TextNamesKernelCallerAndError) {
