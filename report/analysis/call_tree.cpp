@@ -1,6 +1,5 @@
 #include "report/analysis/call_tree.h"
 
-
 #include "format/base/saturated.h"
 
 namespace xpu {

@@ -230,15 +230,15 @@ class PartFilter {
   }
   bool IsOfProcess(TrackId track) {
     if (!chooses_tracks_) return true;
-    LookAtTracks();
+    FindWantedTracks();
     return of_processes_[track.value];
   }
   bool IsOfThread(TrackId track) {
     if (!chooses_tracks_) return true;
-    LookAtTracks();
+    FindWantedTracks();
     return of_threads_[track.value];
   }
-  void LookAtTracks() {
+  void FindWantedTracks() {
     for (size_t i = of_threads_.size(); i < analysis_.tracks.size(); ++i) {
       const Track& track = analysis_.tracks[TrackId{static_cast<uint32_t>(i)}];
       of_processes_.push_back(WantsProcess(track));

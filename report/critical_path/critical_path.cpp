@@ -301,8 +301,7 @@ void CriticalPath::AddSamples() {
     for (const Edge& edge : graph.EdgesTo(*after)) {
       if (edge.kind != EdgeKind::kRunning || edge.index != *lane) continue;
       if (graph.TimeOf(edge.from) > sample.time_ns) continue;
-      StretchOf(edge).code.push_back(
-          {paths_.Of(sample), static_cast<double>(weights.Of(sample))});
+      StretchOf(edge).code.push_back({paths_.Of(sample), static_cast<double>(weights.Of(sample))});
       break;
     }
   }

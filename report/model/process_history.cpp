@@ -1,6 +1,5 @@
 #include "report/model/process_history.h"
 
-
 #include "format/base/check.h"
 #include "format/base/text.h"
 

@@ -1,6 +1,5 @@
 #include "report/stacks/gpu_code.h"
 
-
 #include "format/base/text.h"
 #include "symbolize/elf/cubin.h"
 

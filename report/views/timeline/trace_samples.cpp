@@ -42,8 +42,7 @@ void TraceSamples::Write(const Owned<CpuSample>& sample) {
     Close(thread, 0, AddSaturated(thread.last_ns, thread.weight_ns));
   }
   path_.clear();
-  for (PathId at = paths_.Of(sample); paths_.tree()[at].parent;
-       at = paths_.tree()[at].parent) {
+  for (PathId at = paths_.Of(sample); paths_.tree()[at].parent; at = paths_.tree()[at].parent) {
     path_.push_back(at);
   }
   std::reverse(path_.begin(), path_.end());
