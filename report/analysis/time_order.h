@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -19,6 +20,27 @@ std::vector<uint32_t> PlacesByTime(const List& selected, TimeOf time_of) {
   SortRuns(places, [&](uint32_t a, uint32_t b) { return time_of(a) < time_of(b); });
   return places;
 }
+
+// The numbers below `size` as a list, for events that are known by theirs. (std::views::iota is
+// beyond clang 14.)
+class Numbers {
+ public:
+  struct Iterator {
+    size_t at;
+    size_t operator*() const { return at; }
+    Iterator& operator++() {
+      ++at;
+      return *this;
+    }
+    bool operator==(const Iterator&) const = default;
+  };
+  explicit Numbers(size_t size) : size_(size) {}
+  Iterator begin() const { return {0}; }
+  Iterator end() const { return {size_}; }
+
+ private:
+  size_t size_;
+};
 
 class TimeOrder {
  public:

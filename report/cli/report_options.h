@@ -48,7 +48,7 @@ struct SymbolPlaces {
 struct ReportOptions : ViewOptions {
   std::vector<std::string> other_captures;  // of View::other_capture
   std::string output;                       // empty: standard output
-  bool each = false;                        // the tables of each capture on its own (run_each.h)
+  bool each = false;                        // the tables of each capture on its own (run_each.cpp)
   Task task = Task::kView;
   const View* view = &FindView("");
   ImportFormat import_format = ImportFormat::kCuptiText;

@@ -32,14 +32,12 @@ class SynchronizationCalls {
 // Why threads waited.
 class WaitReasons {
  public:
-  // Must outlive this.
-  explicit WaitReasons(const Analysis& analysis) : analysis_(analysis), gpu_calls_(analysis) {}
+  explicit WaitReasons(const Analysis& analysis) : gpu_calls_(analysis) {}
 
   // In a synchronization call "GPU (futex)", otherwise WaitName.
   std::string Of(const Owned<OffCpuWait>& wait) const;
 
  private:
-  const Analysis& analysis_;
   const SynchronizationCalls gpu_calls_;
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <ranges>
 #include <tuple>
 #include <vector>
 
@@ -155,8 +154,7 @@ std::optional<uint64_t> Timeline::WriteSlices() {
   const auto time_of = [](const auto& event) { return event.time_ns; };
   const auto add_numbered = [&](auto& list, auto write) {
     order.Add(
-        std::views::iota(size_t{0}, list.size()), [&list](size_t i) { return list.TimeOf(i); },
-        write);
+        Numbers(list.size()), [&list](size_t i) { return list.TimeOf(i); }, write);
   };
   const GpuWorkList& work = analysis_.correlation.work;
   order.Add(pauses_, start_of, [&](const Pause& pause) { WritePause(pause); });

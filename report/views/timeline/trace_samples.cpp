@@ -68,8 +68,7 @@ void TraceSamples::Finish() {
 
 TraceHits::TraceHits(const Analysis& analysis, CallPaths& paths, const TraceNames& names,
                      TraceTracks& tracks, TraceSink& sink)
-    : analysis_(analysis),
-      paths_(paths),
+    : paths_(paths),
       names_(names),
       tracks_(tracks),
       sink_(sink),

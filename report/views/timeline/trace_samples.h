@@ -24,8 +24,7 @@ class TraceSamples {
   // All must outlive this.
   TraceSamples(const Analysis& analysis, CallPaths& paths, TraceNames& names, TraceTracks& tracks,
                TraceSink& sink)
-      : analysis_(analysis),
-        paths_(paths),
+      : paths_(paths),
         names_(names),
         tracks_(tracks),
         sink_(sink),
@@ -52,7 +51,6 @@ class TraceSamples {
   void Close(Thread& thread, size_t depth, uint64_t time_ns);
   void WriteMoment(const Owned<CpuSample>& sample);
 
-  const Analysis& analysis_;
   CallPaths& paths_;
   TraceNames& names_;
   TraceTracks& tracks_;
@@ -77,7 +75,6 @@ class TraceHits {
   void Write(const Owned<ProbeHit>& hit);
 
  private:
-  const Analysis& analysis_;
   CallPaths& paths_;
   const TraceNames& names_;
   TraceTracks& tracks_;
