@@ -68,11 +68,7 @@ void TraceSamples::Finish() {
 
 TraceHits::TraceHits(const Analysis& analysis, CallPaths& paths, const TraceNames& names,
                      TraceTracks& tracks, TraceSink& sink)
-    : paths_(paths),
-      names_(names),
-      tracks_(tracks),
-      sink_(sink),
-      probes_(analysis.model) {
+    : paths_(paths), names_(names), tracks_(tracks), sink_(sink), probes_(analysis.model) {
   for (const Owned<ProbeHit>& hit : analysis.ProbeHits()) {
     if (probes_.Of(hit) != nullptr) hits_.push_back(&hit);
   }
