@@ -92,6 +92,7 @@ class PartFilter {
              IsOfThread(launch.track) && IsOfApi(launch) && IsInside(launch);
     });
     SelectWork(shown);
+    shown.chooses_calls = IsAboutGpu() || has_ranges_;
     if (chooses_tracks_) {
       shown.pids.emplace();
       for (uint32_t i = 1; i < analysis_.tracks.size(); ++i) {

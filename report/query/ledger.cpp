@@ -306,13 +306,14 @@ void Builder::AddMissingEnd() {
 void Builder::AddUntimed() {
   const Correlation::Counts& counts = analysis_.counts();
   LedgerEntry& entry = Add(LossKind::kInvalidTime, counts.work_without_time);
-  if (counts.work_without_time > 0 && HasStuckWork(analysis_)) {
-    entry.advice = "It failed or had not ended: xpu-report --top --table unfinished_sum.";
-    return;
+  const bool is_stuck = counts.work_without_time > 0 && HasStuckWork(analysis_);
+  if (is_stuck) {
+    entry.advice = "The work failed or had not ended: xpu-report --top --table unfinished_sum.";
   }
   if (counts.node_work_without_time == 0) return;
   AddDetail(entry, Format("{} of them from CUDA graph nodes",
                           WithThousands(counts.node_work_without_time)));
+  if (is_stuck) return;
   entry.advice =
       "CUPTI ran out of the device buffers in which the GPU records its times: a graph that is "
       "replayed often fills them. Record each replay as a whole with --cuda-graph-trace=graph.";

@@ -307,7 +307,7 @@ std::vector<UnfinishedProcess> Finder::Find() {
   const auto is_shown = [&](InstanceId instance) {
     if (launching.contains(instance)) return true;
     const bool has_time_range = shown.from_ns != 0 || shown.to_ns != UINT64_MAX;
-    return has_time_range &&
+    return has_time_range && !shown.chooses_calls &&
            (!shown.pids || shown.pids->contains(analysis_.correlation.PidOf(instance)));
   };
   std::vector<UnfinishedProcess> all;

@@ -61,6 +61,8 @@ struct Selection {
   // The same by process, and for those without steps of their own.
   std::map<uint32_t, SharedPauses> outside_of_process;
   std::vector<Pause> outside_of_others;
+  // A filter chooses work or calls by more than their process, thread and time.
+  bool chooses_calls = false;
   // Of a filter that chooses processes or threads: those that it wants something of.
   std::optional<std::set<uint32_t>> pids;
   std::map<uint32_t, WorkAround> around;  // by GPU, of a filter with a time range:

@@ -116,7 +116,11 @@ TEST_F(UnfinishedTest, TimeRangeWithoutLaunchesOfTheProcessKeepsIt) {
   analysis_->shown = SelectPart(options, *analysis_).value();
   EXPECT_EQ(analysis_->Launches().size(), 0u);
   EXPECT_EQ(FindUnfinished(*analysis_).size(), 1u);
-  options.pids = {77};
+  FilterOptions others = options;
+  others.pids = {77};
+  analysis_->shown = SelectPart(others, *analysis_).value();
+  EXPECT_EQ(FindUnfinished(*analysis_).size(), 0u);
+  options.kernel = "no kernel";
   analysis_->shown = SelectPart(options, *analysis_).value();
   EXPECT_EQ(FindUnfinished(*analysis_).size(), 0u);
 }
@@ -131,7 +135,8 @@ TEST_F(UnfinishedTest, AdviceOnMissingTimesNamesTheFault) {
     return one.name == "invalid_time";
   });
   ASSERT_NE(entry, ledger.end());
-  EXPECT_EQ(entry->advice, "It failed or had not ended: xpu-report --top --table unfinished_sum.");
+  EXPECT_EQ(entry->advice,
+            "The work failed or had not ended: xpu-report --top --table unfinished_sum.");
 }
 
 TEST_F(UnfinishedTest, TextNamesKernelCallerAndError) {
