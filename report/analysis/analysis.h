@@ -37,7 +37,7 @@ class Analysis {
 
   const Trace& trace() const { return *trace_; }
 
-  // Those of Trace, which nothing changes.
+  // The members of Trace, which nothing changes.
   const Model& model;
   const uint64_t recorded_until_ns;
   const ProcessHistory& processes;
@@ -51,7 +51,7 @@ class Analysis {
   const Correlation& correlation;
   const NvtxRanges& nvtx;
   const SourceParts& sources;
-  // Those of StackNames, which become more as they are asked for.
+  // The members of StackNames, which grows as names are asked for.
   const bool lines_if_any;
   const SliceCollection& slices;
   Symbolizer& symbolizer;
@@ -94,13 +94,13 @@ class Analysis {
   auto FilteredWork() const { return Selected(correlation.work, shown.filtered_work); }
   const Correlation::Counts& counts() const { return CountsOf(correlation, shown); }
 
-  // Those that CPU samples were taken at, when only the samples of one are shown.
+  // The events that CPU samples were taken at, when only the samples of one are shown.
   std::vector<SampledEvent> sampled_events;
   bool event_is_asked_for = false;  // that one, by its name
   // Demangled, of the capture that this one is compared with: short names are the same in both.
   std::vector<std::string> other_kernels;
   CallTreeLimit call_trees;
-  // Of the call tree that was built last: kernels with samples that have several call paths.
+  // Counts kernels with samples that have several call paths in the call tree that was built last.
   uint64_t kernels_by_estimate = 0;
 };
 

@@ -71,13 +71,14 @@ class NativePaths {
   using PlaceId = Id<struct PlaceTag, uint32_t>;
   FlatMap<PlaceId> places_;  // of a space and a root
   uint32_t place_count_ = 0;
-  // By node and place, for each of: no frame is inside it, one of the kernel, of the process, of
-  // both. What is inside says whether its address is an instruction or one to return to.
+  // Paths by node and place: where no frame is inside the node, a frame of the kernel is, one of
+  // the process is, or both are. That says whether its address is an instruction or one to return
+  // to.
   std::array<FlatMap<PathId>, 4> known_;
   std::vector<Step> steps_;
 };
 
-// Of the thread that ended the wait.
+// Returns the thread that ended the wait.
 Owner WakerOf(const Analysis& analysis, const OffCpuWait& wait);
 
 // Which stacks the work of a graph's node is shown under.
@@ -97,7 +98,7 @@ class CallPaths {
  public:
   CallPaths(Analysis& analysis, const PathOptions& options);
 
-  // Whose stacks.
+  // The kinds of events whose stacks are meant.
   struct Stacks {
     bool samples = false;
     bool others_samples = false;  // those that a filter leaves out, of processes that use a GPU
@@ -135,7 +136,8 @@ class CallPaths {
   CallTree& tree() { return tree_; }
 
  private:
-  // What a path depends on beside its stack; a native stack alone and one with Python differ in it.
+  // The things beside its stack that a path depends on; a native stack alone and one with Python
+  // differ in them.
   struct Context {
     SpaceId space;
     FrameId comm;

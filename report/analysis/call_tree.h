@@ -23,7 +23,7 @@ struct CallTreeLimit {
       : max_nodes(std::min(kMostNodes, kFreeNodes + kNodesPerFileByte * file_bytes)),
         max_frames(kFreeFrames + kFramesPerFileByte * file_bytes) {}
 
-  // Of a tree. Each takes some 60 bytes with its index.
+  // The most nodes of a tree. Each takes some 60 bytes with its index.
   static constexpr uint64_t kMostNodes = uint64_t{1} << 24;
   static constexpr uint64_t kFreeNodes = uint64_t{1} << 18;
   static constexpr uint64_t kNodesPerFileByte = 2;
@@ -58,7 +58,7 @@ class CallTree {
   // No new node has a place any more.
   bool is_full() const { return nodes_.size() >= limit_->max_nodes; }
 
-  // As if everything had been added so many times.
+  // Changes the tree as if everything had been added so many times.
   void Multiply(uint64_t times);
 
   // Parents come before their children.
@@ -71,7 +71,7 @@ class CallTree {
     uint64_t ns = 0;
     uint64_t count = 0;
   };
-  // Of each path with the paths below it, by id - 1.
+  // Sums each path with the paths below it, by id - 1.
   std::vector<Total> Totals() const;
   // Calls enter(id) and leave(id) for each path, those below it between the two.
   template <typename Enter, typename Leave>

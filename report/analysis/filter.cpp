@@ -54,8 +54,8 @@ Result<NameSet> NamesOf(const std::string& text, std::string_view what) {
   return NameSet(std::move(pattern));
 }
 
-// What is wanted of the tracks, names, NVTX ranges and times of a trace. What an option says about
-// a track or a name is found out once for each of them.
+// Decides which tracks, names, NVTX ranges and times of a trace are wanted. An option is asked
+// about a track or a name once, however many events share it.
 class PartFilter {
  public:
   PartFilter(const FilterOptions& options, const Analysis& analysis, NameSet kernels, NameSet apis,
@@ -358,7 +358,7 @@ Result<NamePattern> NamePattern::Compile(const std::string& text, std::string_vi
   return NamePattern(std::unique_ptr<regex_t, Free>(pattern.release()));
 }
 
-std::string WhyNoPattern(const std::string& text) {
+std::string CheckPattern(const std::string& text) {
   if (text.empty()) return "is empty";
   const Result<NamePattern> pattern = NamePattern::Compile(text, "it");
   return pattern.ok() ? std::string() : pattern.error().message;

@@ -1,4 +1,4 @@
-// Pass 6: what a view is about, when it is not about everything: filters as selections.
+// Turns filter options into a Selection.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ class NamePattern {
   std::unique_ptr<regex_t, Free> pattern_;
 };
 
-// Why `text` is none; empty: it is one.
-std::string WhyNoPattern(const std::string& text);
+// Checks a regular expression. Returns why `text` is none; empty: it is valid.
+std::string CheckPattern(const std::string& text);
 
 // An empty list or text allows all. Within a list one is enough; all lists are combined with AND.
 //
@@ -52,7 +52,8 @@ struct FilterOptions {
   std::string nvtx;       // likewise, in "domain:text" of a range around it
   TimeRange time;         // what overlaps it
   std::string time_text;  // as it was given
-  // As they were given, for Text() alone: workload/step_selection.h selects them.
+  // The options of steps as they were given, for Text() alone: workload/step_selection.h selects
+  // them.
   std::string step_text = {};
   std::string steps_text = {};
   std::vector<uint32_t> ranks = {};  // of processes, as Job::NumberOf has them
@@ -73,21 +74,21 @@ struct FilterOptions {
   std::string Text() const;
 };
 
-// What of the trace is wanted, whatever `analysis` shows of it: samples, calls, work, overheads.
-// Losses are not attributed to parts: they stay. kUsage: a regular expression is none.
+// Builds the selection for these options; ignores `analysis.shown`. Losses are not attributed to
+// parts: they stay. kUsage: a regular expression is invalid.
 Result<Selection> SelectPart(const FilterOptions& options, const Analysis& analysis);
 
-// What a selection of work and launches brings with it: the launches that work refers to, counts.
+// Completes a selection of work and launches: adds the launches that work refers to, and counts.
 void FinishSelection(const Analysis& analysis, Selection& shown);
 
 // `--sample 1/N`, a part of a capture that represents all of it: N of "1/N".
 Result<uint64_t> ParseSampleRate(std::string_view text);
 
-// Of what is selected, leaves one of each `rate` CPU samples, and one of each `rate` calls with all
-// of the GPU work that it started; of GPU work without a call likewise. Which one of N neighbors
-// is left to chance, so that programs that repeat themselves after N steps are seen as a whole; but
-// it is the same one each time. Views multiply counts and totals by Selection::scale. The counts of
-// the correlation stay those of all. Returns a line for standard error.
+// Thins a selection: keeps one of each `rate` CPU samples, one of each `rate` calls with all of the
+// GPU work that it started, and one of each `rate` operations without a call. Chance decides which
+// one of N neighbors is kept, so that programs that repeat themselves after N steps are seen as a
+// whole; but it is the same one each time. Views multiply counts and totals by Selection::scale.
+// The counts of the correlation stay those of all. Returns a line for standard error.
 std::string SelectOneOf(uint64_t rate, const Trace& trace, Selection& shown);
 
 }  // namespace xpu

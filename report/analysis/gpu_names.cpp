@@ -33,7 +33,8 @@ constexpr std::array<CopyKind, 11> kCopyKinds{{
 constexpr std::array<std::string_view, 5> kSynchronizations = {"?", "event", "stream wait",
                                                                "stream", "context"};
 
-// By CUpti_ActivityOverheadKind >> 16; the kinds of CUPTI count from 1 << 16, in steps of as much.
+// Names by CUpti_ActivityOverheadKind >> 16; the kinds of CUPTI count from 1 << 16, in steps of as
+// much.
 constexpr std::array<std::string_view, 9> kOverheads = {
     "unknown",
     "CUPTI buffer flush",
@@ -116,7 +117,7 @@ std::string GpuNames::ShortName(const std::string& full) const {
   }
   const auto [known, is_new] = short_names_.try_emplace(full);
   if (!is_new) return known->second;
-  // Of a launch whose kernel has no record: in no list.
+  // The kernel of a launch that has no record is in no list.
   known->second = CompactKernelName(full);
   if (!taken_names_.insert(known->second).second) taken_names_.insert(known->second = full);
   return known->second;

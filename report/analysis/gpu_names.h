@@ -1,4 +1,4 @@
-// What GPU work is called.
+// Names of GPU work.
 #pragma once
 
 #include <cstdint>

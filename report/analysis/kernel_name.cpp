@@ -16,7 +16,7 @@ constexpr size_t kLongestName = 8192;
 constexpr std::array<std::string_view, 5> kNamespaces = {
     "(anonymous namespace)::", "at::native::", "at_cuda_detail::", "at::cuda::detail::", "c10::"};
 
-// What they begin with: how memory is reached, not what is computed.
+// Beginnings of arguments that say how memory is reached, not what is computed.
 constexpr std::array<std::string_view, 11> kMemoryArguments = {"std::array<",
                                                                "at::detail::Array<",
                                                                "std::allocator<",
@@ -167,7 +167,7 @@ void DropRepeated(TemplateName::Part& part, bool /*is_outermost*/) {
   part.arguments.erase(end, part.arguments.end());
 }
 
-// What an argument is made of: a functor alone where there is one, else the types.
+// Keeps the functor alone where an argument has one, else the types.
 void DropBesideFunctor(TemplateName::Part& part, bool is_outermost) {
   if (is_outermost) return;
   std::erase_if(part.arguments, AreAllPlain(part) ? IsValue : IsPlain);
@@ -235,7 +235,8 @@ std::string WithoutMiddleOfHead(const TemplateName& name, size_t width) {
   if (HasRoomForHead(name, width)) {
     return ToWidth(head, width - arguments) + text.substr(head.size());
   }
-  // What a wrapper is given says more than the wrapper: cutlass::Kernel2<cutlass_80_simt_sgemm...>.
+  // The argument of a wrapper says more than the wrapper:
+  // cutlass::Kernel2<cutlass_80_simt_sgemm...>.
   const auto& only = name.parts.front().arguments;
   return ToWidth(name.parts.size() == 1 && only.size() == 1 ? only.front().Text() : text, width);
 }
@@ -261,8 +262,8 @@ std::string_view WithoutParameters(std::string_view name) {
   return name;
 }
 
-// What lies before the last space outside all brackets, but for "operator<< <int>" and
-// "operator bool".
+// Removes all before the last space outside brackets, but for "operator<< <int>" and "operator
+// bool".
 std::string_view WithoutReturnType(std::string_view name) {
   if (name.size() > kLongestName) return name;
   size_t begin = 0;
@@ -276,7 +277,7 @@ std::string_view WithoutReturnType(std::string_view name) {
       if (!is_operator && at + 1 < name.size() && name[at + 1] != '[') begin = at + 1;
     } else if (std::string_view("({[<").find(name[at]) != std::string_view::npos) {
       const size_t end = ClosingBracket(name, at);
-      // Those of operators close nowhere; a name with more of them is damaged.
+      // Brackets of operators close nowhere; a name with more of them is damaged.
       if (end == std::string_view::npos && (name[at] != '<' || ++unclosed > 8)) break;
       if (end != std::string_view::npos) at = end;
     }
@@ -287,7 +288,7 @@ std::string_view WithoutReturnType(std::string_view name) {
 }  // namespace
 
 std::string_view ShortKernelName(std::string_view demangled) {
-  // What is no function of C++ ("[CUDA memset]") has no type.
+  // Names of other things than functions of C++ ("[CUDA memset]") have no type.
   const std::string_view name = WithoutParameters(demangled);
   if (name.size() == demangled.size()) return name;
   return WithoutReturnType(name);

@@ -13,10 +13,9 @@ namespace xpu {
 // returns, which for kernels say nothing. Other text stays.
 std::string_view ShortKernelName(std::string_view demangled);
 
-// The same without what is common to many kernels and hides the rest: namespaces that name no
-// library, parameters and enclosing calls of lambdas, template arguments that only say how memory
-// is reached (arrays, allocators, offset calculators). What a template does, its functor or
-// operator, stays.
+// Drops further what is common to many kernels and hides the rest: namespaces that name no library,
+// parameters and enclosing calls of lambdas, template arguments that only say how memory is reached
+// (arrays, allocators, offset calculators). The functor or operator of a template stays.
 std::string TidyKernelName(std::string_view demangled);
 
 // TidyKernelName within `width` columns. What is wider loses first what tells least: namespaces of

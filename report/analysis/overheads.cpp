@@ -54,7 +54,7 @@ std::vector<DriverTime> DriverTimes(const Analysis& analysis) {
   std::vector<DriverTime> times;
   Append(analysis, analysis.Overheads(), &DriverTime::overhead, times);
   Append(analysis, analysis.JitOperations(), &DriverTime::jit, times);
-  // Of one start the longest first, which then encloses the others.
+  // The longest of one start comes first, so that it encloses the others.
   std::stable_sort(times.begin(), times.end(), [](const DriverTime& a, const DriverTime& b) {
     return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
   });

@@ -1,5 +1,5 @@
-// What the driver and CUPTI did for themselves, on the clock of everything else: overheads, and
-// compiling code for the device just in time.
+// Time that the driver and CUPTI took for themselves, on the clock of everything else: overheads,
+// and compiling code for the device just in time.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct DriverTime {
   }
 };
 
-// Those with a time, in its order. They refer to the analysis.
+// Returns those that have a time, in order of it. They refer to the analysis.
 std::vector<DriverTime> DriverTimes(const Analysis& analysis);
 
 // "lazy function loading", "JIT compile, PTX to machine code"

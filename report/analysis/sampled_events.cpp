@@ -18,7 +18,8 @@ bool IsTime(const Model& model, const SampleSource& source) {
   return model.Text(source.unit) == "ns";
 }
 
-// Of the sources that begin with "cpu-clock" for instance, which merged captures have several of.
+// Finds or adds the event of a source; merged captures have several sources of one, such as
+// "cpu-clock".
 SampledEvent& EventOf(std::vector<SampledEvent>& events, const Model& model,
                       const SampleSource& source) {
   const std::string_view name = model.Text(source.name);
@@ -52,7 +53,7 @@ auto SourcesOf(const Model& model, const Selection& shown) {
   return Selected(model.events.sample_sources, shown.events.sample_sources);
 }
 
-// Of what is selected those that `wanted` answers, with their samples.
+// Keeps the selected sources that `wanted` wants, with their samples.
 template <typename Wanted>
 void SelectSources(const Model& model, Selection& shown, Wanted&& wanted) {
   const auto& sources = model.events.sample_sources;

@@ -34,14 +34,14 @@ std::vector<SampledEvent> FindSampledEvents(const Model& model, const Selection&
 // Leaves the event `name` alone selected. Empty: the first that counts time, else the first.
 // kUsage: the capture has none of that name.
 Status SelectEvent(std::string_view name, const Model& model, Selection& shown);
-// Of several events that count time the first alone stays; others are moments, and all stay.
+// Keeps only the first of several events that count time; the others are moments, and all stay.
 void SelectOneClock(const Model& model, Selection& shown);
 
 // Whether what is left counts time. Without a source it is the clock's.
 bool SamplesCountTime(const Model& model, const Selection& shown);
-// What it counts: "ns", "page-faults".
+// Returns what the samples count: "ns", "page-faults".
 std::string SampleUnitName(const Model& model, const Selection& shown);
-// The same of the numbers that views show: "samples" where IsUncounted().
+// Returns what the numbers that views show count: also "samples", where IsUncounted().
 std::string SampleUnit(const Model& model, const Selection& shown);
 // Whether samples do not say how often their event came: of a software event at a frequency the
 // kernel's periods are far off (34,595 page faults where 6,000 were). Each is a sample then.
@@ -49,13 +49,13 @@ bool IsUncounted(const Model& model, const SampleSource& source);
 // A sentence about that, for standard error; empty: it is not so.
 std::string UncountedText(const Model& model, const Selection& shown);
 
-// What one sample of `source` stands for. Sources that do not count time (perf's events) weigh by
-// the frequency asked for.
+// Returns the time that one sample of `source` stands for. Sources that do not count time (perf's
+// events) weigh by the frequency asked for.
 uint64_t SampleWeightNs(const Model& model, const Selection& shown, uint32_t source);
-// The same for the capture's first source; that of the default rate (99 Hz) when it has none.
+// Returns it for the capture's first source; for the default rate (99 Hz) when it has none.
 uint64_t SampleUnitNs(const Model& model, const Selection& shown);
 
-// What one sample stands for, in the unit of its source.
+// The weights of samples, in the units of their sources.
 class SampleWeights {
  public:
   SampleWeights(const Model& model, const Selection& shown);

@@ -94,7 +94,7 @@ class Selected {
           ahead_(place_) {
       for (size_t i = 0; set_ != nullptr && i < kAhead && ahead_ < size_; ++i) LookAhead();
     }
-    // As CompactList::operator[].
+    // Inlined for the same reason as CompactList::operator[].
     [[gnu::always_inline]] reference operator*() const {
       if constexpr (kPlaces) {
         return static_cast<uint32_t>(place_);
@@ -140,7 +140,7 @@ class Selected {
   // There is one.
   decltype(auto) front() const { return *begin(); }
 
-  // As EventSet::FirstFrom.
+  // See EventSet::FirstFrom.
   size_t FirstFrom(size_t place) const { return set_->FirstFrom(place, list_->size()); }
   Selected<List, true> places() const { return {*list_, *set_}; }
 

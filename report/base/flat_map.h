@@ -23,7 +23,7 @@ class FlatMap {
     }
     return slot.value;
   }
-  // The same without making a place.
+  // Looks a key up without making a place for it.
   Value Get(uint64_t key) const { return slots_.empty() ? Value{} : slots_[Find(key)].value; }
   size_t size() const { return size_; }
 
@@ -64,7 +64,7 @@ class Recent {
  public:
   explicit Recent(Map& map) : map_(map) {}
 
-  // As map[key].
+  // Does the same as map[key].
   typename Map::mapped_type& operator[](const typename Map::key_type& key) {
     if (last_ == nullptr || last_->first != key) last_ = &*map_.try_emplace(key).first;
     return last_->second;

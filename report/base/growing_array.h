@@ -44,14 +44,14 @@ class GrowingArray {
   T& operator[](size_t index) { return data_[index]; }
   const T& operator[](size_t index) const { return data_[index]; }
 
-  // By value: it may be one of its own, which growing moves.
+  // Takes a copy: the value may be one of its own, which growing moves.
   void push_back(T value) {
     if ((size_ + 1) * sizeof(T) > bytes_) Grow();
     new (data_ + size_) T(value);
     ++size_;
   }
 
-  // What is added has any values; what is taken away leaves its memory to what is added next.
+  // Added elements have any values; removed ones leave their memory to those that are added next.
   void Resize(size_t size) {
     while (size * sizeof(T) > bytes_) Grow();
     size_ = size;

@@ -117,7 +117,7 @@ class PackedColumns {
           .begin = static_cast<uint32_t>(to - begin),
           .row_bytes = row_bytes};
       if (row_bytes == 0) continue;
-      // What a number writes beyond its bytes, the next one overwrites. The last one of a column
+      // The next number overwrites what one writes beyond its bytes. The last one of a column
       // writes no further than to the end of its whole number.
       for (size_t i = 0; i < kGroupRows; ++i) {
         const uint64_t more = WholeNumber(from, i) - least;

@@ -169,7 +169,7 @@ CLI::Option* Parser::AddView(const std::string& name, const View& view) {
     return AddChoice(name, options_.value, choices);
   }
   if (!view.value.empty()) {
-    return app_.add_option(name, options_.value)->type_name("REGEX")->check(WhyNoPattern);
+    return app_.add_option(name, options_.value)->type_name("REGEX")->check(CheckPattern);
   }
   if (view.other_capture.empty()) return app_.add_flag(name);
   return app_.add_option(name, options_.other_captures)

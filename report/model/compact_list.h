@@ -1,6 +1,7 @@
 // Very many events in little memory. Of a million kernels, a few hundred differ in more than their
-// times and numbers: what differs from event to event is kept for each, the rest once for all that
-// share it. Events without such likeness need a little more than in a vector.
+// times and numbers: the fields that differ from event to event are kept for each, the others once,
+// in a template, for all that share them. Events without such likeness need a little more than in a
+// vector.
 #pragma once
 
 #include <algorithm>
@@ -103,9 +104,9 @@ class CompactList {
     rows_.push_back({ToColumn(event.*kOwnFields)..., last_});
   }
 
-  // By value: there is no such event in memory. Inlined, no more of it is read than is used.
+  // Returns a value: there is no such event in memory. Inlined, no more of it is read than is used.
   [[gnu::always_inline]] Event operator[](size_t index) const {
-    Event event = rests_[rows_.Get(kRestColumn, index)];
+    Event event = templates_[rows_.Get(kTemplateColumn, index)];
     size_t column = 0;
     (SetField(event.*kOwnFields, rows_.Get(column++, index)), ...);
     if constexpr (requires { event.track; }) {
@@ -121,15 +122,15 @@ class CompactList {
   template <auto kField>
   [[gnu::always_inline]] auto Get(size_t index) const {
     constexpr size_t kColumn = ColumnOf<kField>();
-    if constexpr (kColumn == kRestColumn) {
-      return rests_[rows_.Get(kRestColumn, index)].*kField;
+    if constexpr (kColumn == kTemplateColumn) {
+      return templates_[rows_.Get(kTemplateColumn, index)].*kField;
     } else {
       return FromColumn<std::remove_cvref_t<decltype(std::declval<Event>().*kField)>>(
           rows_.Get(kColumn, index));
     }
   }
 
-  // By an own field; equal ones keep their order.
+  // Sorts by an own field; equal ones keep their order.
   template <auto kField>
   void SortBy() {
     const auto is_before = [this](size_t a, size_t b) { return Get<kField>(a) < Get<kField>(b); };
@@ -144,12 +145,12 @@ class CompactList {
     rows_ = std::move(sorted);
   }
 
-  // What the events have besides their own fields, of all that share it once.
-  const std::vector<Event>& rests() const { return rests_; }
+  // The fields besides the own ones: one event for all that share them.
+  const std::vector<Event>& templates() const { return templates_; }
   // Calls edit(event) for each of these.
   template <typename Edit>
-  void EditRests(Edit&& edit) {
-    for (Event& rest : rests_) edit(rest);
+  void EditTemplates(Edit&& edit) {
+    for (Event& common : templates_) edit(common);
   }
 
   // Finds the track of each event and its process, when all are there and in order. `kPid`, `kTid`
@@ -167,12 +168,12 @@ class CompactList {
   Iterator end() const { return {*this, size()}; }
 
  private:
-  using RestId = Id<struct RestTag, uint32_t>;
+  using TemplateId = Id<struct TemplateTag, uint32_t>;
   using Numbers = std::array<uint64_t, FieldCount<Event>()>;
 
   static constexpr size_t kMostRows = std::numeric_limits<uint32_t>::max() - 1;
-  static constexpr size_t kRestColumn = sizeof...(kOwnFields);  // place in rests_
-  using Rows = PackedColumns<kRestColumn + 1>;
+  static constexpr size_t kTemplateColumn = sizeof...(kOwnFields);  // place in templates_
+  using Rows = PackedColumns<kTemplateColumn + 1>;
 
   template <auto kField>
   static constexpr size_t ColumnOf() {
@@ -221,7 +222,7 @@ class CompactList {
   using Words = std::array<uint64_t, kWords>;
 
   // The bits of the fields that are not its own, without those between fields.
-  static Words MaskOfRest() {
+  static Words MaskOfTemplate() {
     std::array<uint8_t, sizeof(Event)> bytes{};
     const Event event{};
     VisitFields(event, [&]<typename Field>(const char*, const Field& field) {
@@ -240,11 +241,11 @@ class CompactList {
     return word;
   }
 
-  // Whether `event` is like `rest` but for its own fields.
-  static bool IsLike(const Event& event, const Event& rest) {
+  // Whether `event` is like `common` but for its own fields.
+  static bool IsLike(const Event& event, const Event& common) {
     uint64_t differing = 0;
     for (size_t i = 0; i < kWords; ++i) {
-      differing |= (WordOf(event, i) ^ WordOf(rest, i)) & kRestMask[i];
+      differing |= (WordOf(event, i) ^ WordOf(common, i)) & kTemplateMask[i];
     }
     return differing == 0;
   }
@@ -252,41 +253,41 @@ class CompactList {
   // Programs do the same over and over: what followed one event follows it again. To look there
   // first takes a quarter of what finding an event by all of its fields does.
   bool IsExpected(const Event& event) {
-    if (rests_.empty()) return false;
+    if (templates_.empty()) return false;
     for (const uint32_t expected : followers_[last_]) {
-      if (!IsLike(event, rests_[expected])) continue;
+      if (!IsLike(event, templates_[expected])) continue;
       last_ = expected;
       return true;
     }
     return false;
   }
 
-  // Sets last_. Of two rests with one hash, the older one is not found again: it may then be here
-  // twice.
+  // Sets last_. Of two templates with one hash, the older one is not found again: it may then be
+  // here twice.
   void Find(const Event& event) {
-    if (rests_.empty()) last_ = 0;  // another one may have been moved from here
-    Event rest = event;
-    ((rest.*kOwnFields = {}), ...);
-    const Numbers numbers = NumbersOf(rest);
-    RestId& known = by_hash_[HashOf(numbers)];
-    if (!known || NumbersOf(rests_[known.value - 1]) != numbers) {
-      const auto place = static_cast<uint32_t>(rests_.size());
-      rests_.push_back(rest);
+    if (templates_.empty()) last_ = 0;  // another one may have been moved from here
+    Event common = event;
+    ((common.*kOwnFields = {}), ...);
+    const Numbers numbers = NumbersOf(common);
+    TemplateId& known = by_hash_[HashOf(numbers)];
+    if (!known || NumbersOf(templates_[known.value - 1]) != numbers) {
+      const auto place = static_cast<uint32_t>(templates_.size());
+      templates_.push_back(common);
       followers_.push_back({place, place});
-      known = RestId{place + 1};
+      known = TemplateId{place + 1};
     }
     followers_[last_] = {known.value - 1, followers_[last_][0]};
     last_ = known.value - 1;
   }
 
-  static inline const Words kRestMask = MaskOfRest();
+  static inline const Words kTemplateMask = MaskOfTemplate();
 
   Rows rows_;
   PackedColumns<2> owners_;  // process and track; empty: FindTracks was not called
-  std::vector<Event> rests_;
-  std::vector<std::array<uint32_t, 2>> followers_;  // of each of rests_, the newest first
-  uint32_t last_ = 0;                               // in rests_
-  FlatMap<RestId> by_hash_;                         // place in rests_ + 1
+  std::vector<Event> templates_;
+  std::vector<std::array<uint32_t, 2>> followers_;  // of each of templates_, the newest first
+  uint32_t last_ = 0;                               // in templates_
+  FlatMap<TemplateId> by_hash_;                     // place in templates_ + 1
 };
 
 }  // namespace xpu

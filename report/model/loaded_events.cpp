@@ -37,7 +37,7 @@ void Order(EventList<Event>& list) {
   events = std::move(ordered);
 }
 
-// Of work on the GPU, whose order the correlation makes.
+// Leaves work on the GPU as it is: the correlation makes its order.
 template <typename List>
 void Order(List&) {}
 

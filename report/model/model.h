@@ -48,13 +48,13 @@ struct HostClock {
   std::string host;  // its name
   std::string key;   // HostKeyOf: what makes it one host
   uint32_t captures = 0;
-  // By how much its clock was ahead of the first host's, after both were aligned by the wall clock:
-  // `ahead_ns` at `at_ns`, on the first host's clock, and `drift` more per nanosecond.
+  // Its clock was ahead of the first host's, after both were aligned by the wall clock, by
+  // `ahead_ns` at `at_ns`, on the first host's clock, and by `drift` more per nanosecond.
   int64_t ahead_ns = 0;
   double drift = 0;
   uint64_t at_ns = 0;
-  // What is left of it, by the collectives that this was found from: the median of the absolute
-  // differences. 0 collectives: by the wall clock alone.
+  // The difference that is left: the median of the absolute differences between the collectives
+  // that this was found from. 0 collectives: it was found from the wall clock alone.
   uint64_t residual_ns = 0;
   uint64_t collectives = 0;
 };

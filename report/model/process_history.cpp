@@ -87,7 +87,7 @@ AddressSpaces::Found AddressSpaces::Find(SpaceId id, uint64_t address, uint64_t 
     const Space& space = spaces_.at(id.value - 1);
     ForEachOver(space, address, steps, [&](const Mapping& mapping) {
       ++seen;
-      // Of two mappings of one time the later one in the file (visited first) counts.
+      // If two mappings have one time, the later one in the file counts; it is visited first.
       if (mapping.time_ns <= time_ns) {
         if (newest == nullptr || mapping.time_ns > newest->time_ns) newest = &mapping;
       } else if (earliest == nullptr || mapping.time_ns < earliest->time_ns) {
@@ -96,7 +96,7 @@ AddressSpaces::Found AddressSpaces::Find(SpaceId id, uint64_t address, uint64_t 
     });
     if (newest != nullptr && seen == 1) return count({newest, !space.parent});
     if (newest != nullptr) return count({newest, false});
-    // What the parent mapped after the copy is not in the copy.
+    // Mappings that the parent made after the copy are not in the copy.
     time_ns = std::min(time_ns, space.copied_ns);
     if (space.parent && earliest != nullptr) seen = 2;
   }

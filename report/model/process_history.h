@@ -1,4 +1,4 @@
-// Pass 3: who a pid was at a time. A pid is not an identity: exec keeps it, the kernel reuses it.
+// Processes over time. A pid is not an identity: exec keeps it, the kernel reuses it.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace xpu {
 // An address space lives from an exec (or fork, or the start of the recording) to the next.
 using SpaceId = Id<struct SpaceTag, uint32_t>;
 
-// What was mapped where and when: (address space, address, time) to a mapping.
+// Finds what was mapped where and when: (address space, address, time) to a mapping.
 class AddressSpaces {
  public:
   // `mappings` in order of time; must outlive this.

@@ -40,7 +40,7 @@ std::string NameOfPart(const Analysis& analysis, const IdlePart& part, const Cal
   };
   switch (part.cause) {
     case IdlePart::Cause::kSample:
-    case IdlePart::Cause::kMeanwhile:
+    case IdlePart::Cause::kOtherThread:
       return analysis.frames[tree[path].frame].Label();
     case IdlePart::Cause::kWait:
       return part.launch == GpuWork::kNoLaunch
@@ -135,7 +135,7 @@ const IdleSamples::Places& IdleSamples::BelowProcess(ProcessId process) {
   return below->second;
 }
 
-// By the innermost function of user space that is not the C library's.
+// The innermost function of user space that is not the C library's decides.
 bool IdleSamples::Spins(uint32_t sample) {
   const CallTree& tree = paths_.tree();
   PathId path = paths_.Of(all_[sample]);
@@ -149,7 +149,8 @@ bool IdleSamples::Spins(uint32_t sample) {
   return false;
 }
 
-uint64_t IdleSamples::OfOthers(const Owner& owner, Stretch stretch, std::vector<Share>& shares) {
+uint64_t IdleSamples::SharesOfOtherThreads(const Owner& owner, Stretch stretch,
+                                           std::vector<Share>& shares) {
   if (!owner.process) return stretch.end_ns - stretch.start_ns;
   const uint64_t half_ns = period_ns_ / 2;
   const Places& below = BelowProcess(owner.process);
@@ -157,7 +158,7 @@ uint64_t IdleSamples::OfOthers(const Owner& owner, Stretch stretch, std::vector<
                                       [&](uint32_t sample, uint64_t time_ns) {
                                         return AddSaturated(TimeOf(sample), half_ns) <= time_ns;
                                       });
-  // What ran at once shares the time in which anything did.
+  // Threads that ran at once share the time in which any did.
   const size_t begin = shares.size();
   uint64_t sum_ns = 0;
   uint64_t covered_ns = 0;
@@ -228,7 +229,7 @@ IdleParts::IdleParts(Analysis& analysis, CallPaths& paths)
 
 const std::vector<IdlePart>& IdleParts::Of(const IdleGap& gap) {
   parts_.clear();
-  // What a filter leaves out may end a gap: of a step, the first launch of the next one.
+  // Work that a filter leaves out may end a gap, as the first launch of the next step does.
   const uint32_t launch = gap.launch != GpuWork::kNoLaunch ? gap.launch : gap.other_launch;
   IdlePart otherwise{.gpu = gap.gpu, .cause = IdlePart::Cause::kUnknown, .launch = launch};
   const bool is_known = launch != GpuWork::kNoLaunch;
@@ -291,8 +292,8 @@ void IdleParts::AddThread(const Owner& owner, IdleSamples::Stretch stretch, Idle
       continue;
     }
     shares_.clear();
-    otherwise.ns += samples_.OfOthers(owner, rest, shares_);
-    add_samples(Cause::kMeanwhile);
+    otherwise.ns += samples_.SharesOfOtherThreads(owner, rest, shares_);
+    add_samples(Cause::kOtherThread);
   }
   if (otherwise.ns > 0) parts_.push_back(otherwise);
 }
@@ -329,7 +330,7 @@ PathId IdlePaths::Of(const IdlePart& part) {
   CallTree& tree = paths_.tree();
   switch (part.cause) {
     case IdlePart::Cause::kSample:
-    case IdlePart::Cause::kMeanwhile:
+    case IdlePart::Cause::kOtherThread:
       return paths_.Of(analysis_.model.events.cpu_samples[part.sample]);
     case IdlePart::Cause::kWait:
       return tree.Child(part.launch == GpuWork::kNoLaunch
@@ -352,7 +353,7 @@ Owner IdlePaths::OwnerOf(const IdlePart& part) const {
   const Correlation& correlation = analysis_.correlation;
   switch (part.cause) {
     case IdlePart::Cause::kSample:
-    case IdlePart::Cause::kMeanwhile:
+    case IdlePart::Cause::kOtherThread:
       return analysis_.model.events.cpu_samples[part.sample].owner();
     case IdlePart::Cause::kWait:
       return correlation.work[part.wait].owner();
@@ -407,7 +408,7 @@ std::vector<Statistics> IdleTimes(Analysis& analysis) {
   for (const IdleGap& gap : gaps) {
     for (const IdlePart& part : parts.Of(gap)) {
       const bool is_sample =
-          part.cause == IdlePart::Cause::kSample || part.cause == IdlePart::Cause::kMeanwhile;
+          part.cause == IdlePart::Cause::kSample || part.cause == IdlePart::Cause::kOtherThread;
       const std::string name =
           NameOfPart(analysis, part, paths.tree(), is_sample ? idle.Of(part) : PathId{});
       values[several ? Format("GPU {}: {}", part.gpu, name) : name].push_back(part.ns);

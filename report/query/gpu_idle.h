@@ -1,4 +1,4 @@
-// What the CPU did while a GPU had nothing to do.
+// Finds what the CPU did while a GPU had nothing to do.
 //
 // The thread whose call ended a gap is the one that kept the GPU waiting: its samples are what the
 // time of the gap is divided over. Only where that thread did not run do others count.
@@ -48,7 +48,7 @@ class IdleSamples {
                 std::vector<Stretch>& rest);
   // Appends the shares of what else ran in the process and those that descend from it, threads that
   // only spin for work left out. Returns how long nothing did.
-  uint64_t OfOthers(const Owner& owner, Stretch stretch, std::vector<Share>& shares);
+  uint64_t SharesOfOtherThreads(const Owner& owner, Stretch stretch, std::vector<Share>& shares);
   // Whether more samples were asked for than the idle time of a program needs: a hostile capture
   // has as many GPUs as samples, or a sampling period as long as all of its gaps.
   bool IsExhausted() const { return samples_left_ == 0; }
@@ -76,13 +76,13 @@ class IdleSamples {
 // A part of the time in which a GPU had nothing to do.
 struct IdlePart {
   enum class Cause : uint8_t {
-    kSample,     // the thread that ended the gap ran: `sample`
-    kMeanwhile,  // it did not, and this did: likewise
-    kWait,       // it did not, as it was in a synchronization: `wait`, and `launch` where known
-    kLaunch,     // it did not, and nothing else is known of it: `launch`
-    kQueued,     // what ended the gap had been launched before it
-    kUnknown,    // the launch of what ended it is not known, and no sample is there
-    kUndivided,  // IdleSamples::IsExhausted
+    kSample,       // the thread that ended the gap ran: `sample`
+    kOtherThread,  // it did not, and this did: likewise
+    kWait,         // it did not, as it was in a synchronization: `wait`, and `launch` where known
+    kLaunch,       // it did not, and nothing else is known of it: `launch`
+    kQueued,       // what ended the gap had been launched before it
+    kUnknown,      // the launch of what ended it is not known, and no sample is there
+    kUndivided,    // IdleSamples::IsExhausted
   };
   uint32_t gpu = 0;  // as the report numbers them
   Cause cause = Cause::kUnknown;
@@ -100,7 +100,7 @@ inline constexpr std::string_view kNoSampleFrame = "[no CPU sample]";
 // where that is known.
 Owner OwnerOf(const Analysis& analysis, const IdleGap& gap);
 
-// What the time of a gap is divided over.
+// Divides the time of a gap over what the CPU did.
 class IdleParts {
  public:
   // Both must outlive this. The stacks of samples better are named ahead.
@@ -108,7 +108,7 @@ class IdleParts {
 
   // They add up to the gap: what lies in a pause is left out. Holds until the next call.
   const std::vector<IdlePart>& Of(const IdleGap& gap);
-  // The same of what is no gap: what a thread did before its first work, for instance.
+  // Divides time that is no gap: what a thread did before its first work, for instance.
   const std::vector<IdlePart>& Of(const Owner& thread, uint64_t start_ns, uint64_t end_ns);
 
  private:
@@ -125,8 +125,8 @@ class IdleParts {
   Analysis& analysis_;
   IdleSamples samples_;
   UncountedTimes uncounted_;
-  // By thread, of none where the launch is not known; in order of both start and end: those that
-  // lie in an earlier one are left out.
+  // Waits by thread; no thread where the launch is not known. They are in order of both start and
+  // end: a wait that lies in an earlier one is left out.
   std::map<std::optional<uint32_t>, std::vector<Wait>> waits_;
   std::vector<IdlePart> parts_;
   std::vector<IdleSamples::Share> shares_;
@@ -163,7 +163,7 @@ class IdlePaths {
   const FrameId undivided_;
 };
 
-// The same of time by path.
+// Finds it from the time of each path.
 PathId MostOf(const CallTree& tree, const std::map<PathId, uint64_t>& times);
 
 // Idle time by innermost function. With several GPUs, names begin with "GPU 0: ".

@@ -140,7 +140,7 @@ void IdleCauses::Add(const IdlePart& part) {
   Share& share = shares_[activity];
   share.activity = activity;
   share.ns = AddSaturated(share.ns, part.ns);
-  if (part.cause == IdlePart::Cause::kMeanwhile) {
+  if (part.cause == IdlePart::Cause::kOtherThread) {
     share.meanwhile_ns = AddSaturated(share.meanwhile_ns, part.ns);
   }
   whole_ns_ = AddSaturated(whole_ns_, part.ns);

@@ -17,8 +17,8 @@
 namespace xpu {
 namespace {
 
-// What --by and --nvtx-frames put before a path: the thread, process, stream, GPU, rank or host
-// that its time belongs to, then the ranges that the program marked around it.
+// Puts before a path what --by and --nvtx-frames ask for: the thread, process, stream, GPU, rank or
+// host that its time belongs to, then the ranges that the program marked around it.
 class PathGroups {
  public:
   // Both must outlive this; the paths are those of `tree`.
@@ -28,7 +28,7 @@ class PathGroups {
   PathId OfCpu(const Owner& owner, PathId path);
   PathId OfCall(const Launch& launch, PathId path);
   PathId OfWork(const GpuWork& work, PathId path);
-  // Of a GPU, but none of its streams: the time in which it had nothing to do, its memory.
+  // For a GPU, but none of its streams: the time in which it had nothing to do, its memory.
   PathId OfGpu(uint32_t gpu, const Owner& owner, PathId path);
 
  private:
@@ -294,7 +294,8 @@ void Merge::AddIdle() {
   }
 }
 
-// Of CUDA's own allocations, those that were there when the allocators of their GPU had most.
+// Whether an allocation of CUDA's own belongs to the view; to kPeak if it was there when the
+// allocators of its GPU had most.
 bool IsIn(MemoryView view, const MemoryAllocation& allocation, const Selection& shown,
           uint64_t peak_ns) {
   const auto was_there_at = [&](uint64_t time_ns) {

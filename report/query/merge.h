@@ -25,7 +25,7 @@ enum class MergeMode : uint8_t {
   kMemory,    // GPU memory in bytes, under the stack that allocated it
 };
 
-// What paths begin with, before the name of the thread.
+// The frame that paths begin with, before the name of the thread.
 enum class GroupBy : uint8_t {
   kNothing,
   kThread,     // "worker/4712"
@@ -67,8 +67,8 @@ bool CountsTime(const Analysis& analysis, const MergeOptions& options);
 // empty: all do.
 std::string EstimateText(const Analysis& analysis);
 
-// What of kMerge is left out for that reason, that samples do not count their event, and that kWall
-// lacks the time in which threads did not run, for standard error; empty: none is so.
+// For standard error: what kMerge leaves out for that reason, that samples do not count their
+// event, and that kWall lacks the time in which threads did not run. Empty: none is so.
 std::string LeftOutText(const Analysis& analysis, const MergeOptions& options);
 
 }  // namespace xpu

@@ -32,7 +32,7 @@ Containers::Containers(const Model& model, const ProcessHistory& processes)
     of_processes_[process].push_back(&info);
     const std::string id(model.Text(info.id));
     if (id.empty()) continue;
-    // Of two descriptions of one container the later one: its first program may know less.
+    // The later of two descriptions of a container counts: its first program may know less.
     std::string& name = names_[id];
     if (!name.empty()) ids[name].erase(id);
     name = FirstNameOf(model, info);

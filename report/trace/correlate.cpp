@@ -19,7 +19,7 @@
 namespace xpu {
 namespace {
 
-// Those of all launches that may be the one that is looked for.
+// The launches that may be the one that is looked for.
 struct Candidates {
   size_t first = 0;
   size_t count = 0;
@@ -216,7 +216,7 @@ class CorrelationBuilder {
   Correlation Build() {
     CollectWork();
     if (options_.by == CorrelateBy::kTime) MatchByTime();
-    for (const GpuWork& work : result_.work.rests()) {
+    for (const GpuWork& work : result_.work.templates()) {
       result_.processes[work.instance].has_work = true;
     }
     result_.counts = CountCorrelation(model_, graph_nodes_, result_, {});

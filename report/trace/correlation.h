@@ -13,7 +13,7 @@
 
 namespace xpu {
 
-// What is known of the call that made the graph node of some work.
+// Says what is known of the call that made the graph node of some work.
 enum class NodeOrigin : uint8_t {
   kNoNode,           // it is not of a graph's node
   kKnown,            // GpuWork::creation
@@ -82,7 +82,7 @@ constexpr void VisitFields(T& work, Visit&& visit) {
 using GpuWorkList = CompactList<GpuWork, &GpuWork::index, &GpuWork::correlation_id,
                                 &GpuWork::launch, &GpuWork::creation, &GpuWork::called_ns,
                                 &GpuWork::start_ns, &GpuWork::end_ns, &GpuWork::duration_ns>;
-// A place in a list of it that there is none at.
+// No work.
 inline constexpr uint32_t kNoWork = std::numeric_limits<uint32_t>::max();
 
 struct Correlation {
@@ -97,7 +97,7 @@ struct Correlation {
   }
 
   struct Counts {
-    // Of launches that start kernels or graphs and owe a record: seen = matched + pending + lost.
+    // Launches that start kernels or graphs and owe a record: seen = matched + pending + lost.
     uint64_t launches_seen = 0;
     uint64_t launches_matched = 0;
     uint64_t launches_pending = 0;  // no record came, and nothing says why

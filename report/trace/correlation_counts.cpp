@@ -18,7 +18,7 @@ constexpr std::array kTakeRecords = {LossKind::kCuptiDropped, LossKind::kCuptiNo
 // Losses that may have been the stack of one.
 constexpr std::array kTakeStacks = {LossKind::kLaunchStackMissing, LossKind::kLaunchRingFull};
 
-// What is known to be lost, to be taken by launches that miss it.
+// Records that are known to be lost, to be taken by launches that miss them.
 class Lost {
  public:
   Lost(const Model& model, std::span<const LossKind> kinds) {

@@ -8,12 +8,12 @@
 
 namespace xpu {
 
-// Of what is selected; without Counts::stacks_duplicate.
+// Counts what is selected; without Counts::stacks_duplicate.
 Correlation::Counts CountCorrelation(const Model& model, const GraphNodes& graph_nodes,
                                      const Correlation& correlation, const Selection& shown);
 
-// What misses its other half because that is in a part of the recording that is not here. Each is
-// in the count of the same kind of Correlation::Counts too.
+// Events whose other half is in a part of the recording that is not here. Each is in the count of
+// the same kind of Correlation::Counts too.
 struct MissingCounterparts {
   uint64_t pending = 0;  // launches of a part that another one follows
   // At the beginningning of a part that is not the recording's first:
@@ -25,8 +25,8 @@ struct MissingCounterparts {
 MissingCounterparts FindMissingCounterparts(const Model& model, const Correlation& correlation,
                                             const Selection& shown);
 
-// Of Correlation::Counts::stacks_missing what neither the recorder has counted nor another part
-// has.
+// Returns how many of Correlation::Counts::stacks_missing neither the recorder has counted nor
+// another part has.
 uint64_t StacksNotCounted(const Model& model, const Correlation& correlation,
                           const Selection& shown);
 

@@ -20,11 +20,11 @@ class GpuDevices {
     uint32_t number = 0;  // in reports: the number that its processes use, when it is free
     const Device* device = nullptr;  // the first record about it; nullptr: there is none
   };
-  // What a process means by its number; the number as it is when the capture does not say.
+  // The GPU that a process means by its number; that number when the capture does not say.
   Gpu Of(InstanceId instance, uint32_t device_id) const;
-  // Those that have a record, by number.
+  // The GPUs that have a record, by number.
   const std::vector<Gpu>& all() const { return all_; }
-  // By instance and its number.
+  // Keyed by the instance and its number of the GPU.
   using ByDevice = std::map<std::pair<InstanceId, uint32_t>, Gpu>;
   const ByDevice& by_device() const { return by_device_; }
   // The number of a gpu_device that a process of the recording uses, by its UUID. nullopt: none

@@ -33,7 +33,7 @@ class GraphNodes {
     uint64_t kernels = 0;          // those of them that are known to be kernels
     uint64_t copies_and_sets = 0;  // likewise
   };
-  // Of an executable graph, or of a clone; all 0: not known.
+  // The size of an executable graph, or of a clone; all 0: not known.
   Size SizeOf(InstanceId instance, uint32_t graph_id) const;
   // Updates of whole graphs that do not say which: an origin reported may be an older one.
   uint64_t updates_of_unknown() const { return updates_of_unknown_; }

@@ -8,7 +8,7 @@
 namespace xpu {
 namespace {
 
-// Of several that are shown as one.
+// The place of a process's capture among several that are shown as one.
 uint32_t CaptureOf(uint32_t pid) { return pid / kPidsPerCapture; }
 
 }  // namespace
@@ -36,7 +36,7 @@ Job::Job(const Model& model, const ProcessHistory& processes)
     rank.local_rank = info->local_rank;
     rank.world_size = info->world_size;
   }
-  // Those that were counted come last.
+  // Ranks that were counted come last.
   std::stable_sort(ranks_.begin(), ranks_.end(), [](const JobRank& a, const JobRank& b) {
     if (a.is_known != b.is_known) return a.is_known;
     return a.number < b.number;

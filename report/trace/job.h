@@ -44,7 +44,7 @@ class Job {
 
   // The place in ranks(); kNone: it is none of them.
   uint32_t Of(InstanceId instance) const;
-  // Of any process, of data loaders too; nullopt: it has none.
+  // The rank of any process, of data loaders too; nullopt: it has none.
   std::optional<uint32_t> NumberOf(ProcessId process, uint32_t pid) const;
   uint32_t HostOf(uint32_t pid) const;
   const std::string& HostNameOf(uint32_t pid) const { return hosts_[HostOf(pid)]; }

@@ -77,7 +77,7 @@ constexpr void VisitFields(T& launch, Visit&& visit) {
   visit("has_stack", launch.has_stack);
 }
 
-// What became of a launch.
+// The outcome of a launch.
 enum class LaunchStatus : uint8_t {
   kNoLaunch,   // a call after which no kernel or graph record must come
   kMatched,    // a record came
@@ -139,10 +139,10 @@ class LaunchList {
 
   // Appends a launch that has no track and no work yet.
   void push_back(const Launch& launch) { launches_.push_back(launch); }
-  // As CompactList::EditRests. Their own fields are those that `launches_` names.
+  // See CompactList::EditTemplates. Their own fields are those that `launches_` names.
   template <typename Edit>
-  void EditRests(Edit&& edit) {
-    launches_.EditRests(edit);
+  void EditTemplates(Edit&& edit) {
+    launches_.EditTemplates(edit);
   }
   // See CompactList::FindTracks.
   void FindTracks(const Tracks& tracks) {

@@ -42,7 +42,7 @@ void SortById(IdList& events) {
 template <auto kInstance, typename Events>
 void Reserve(const Events& events, IdList Seen::*list, std::map<InstanceId, Seen>& instances) {
   std::map<InstanceId, size_t> counts;
-  for (const auto& rest : events.rests()) counts[rest.*kInstance] = events.size();
+  for (const auto& common : events.templates()) counts[common.*kInstance] = events.size();
   if (counts.size() > 1) {
     for (auto& [instance, count] : counts) count = 0;
     Recent count_of(counts);
@@ -99,11 +99,11 @@ class LaunchBuilder {
   LaunchTable Build() {
     FindProcesses();
     FindLaunches();
-    launches_.EditRests([this](Launch& launch) { FindThread(launch); });
+    launches_.EditTemplates([this](Launch& launch) { FindThread(launch); });
     if (by_ == CorrelateBy::kNesting) NestStacks();
     result_.with_id = launches_.size();
     AddProbeLaunches(model_.events, launches_, by_ != CorrelateBy::kId);
-    launches_.EditRests([this](Launch& launch) { FindName(launch); });
+    launches_.EditTemplates([this](Launch& launch) { FindName(launch); });
     launches_.FindTracks(tracks_);
     return std::move(result_);
   }
@@ -160,7 +160,7 @@ void LaunchBuilder::FindLaunches() {
   for (const auto& [instance, seen] : SortById(model_.events)) Join(seen);
 }
 
-// Of one time the call first.
+// Where both have one time, the call comes first.
 bool LaunchBuilder::IsBefore(const IdAndPlace& stack, const IdAndPlace& call) const {
   if (stack.id != call.id) return stack.id < call.id;
   return model_.events.launch_stacks.Get<&LaunchStack::time_ns>(stack.place) <

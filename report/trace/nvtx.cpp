@@ -31,7 +31,7 @@ class Ends {
     }
   }
 
-  // Of what was there at `time_ns`. `tid` 0: of the process.
+  // Returns when the thread that was there at `time_ns` was over. `tid` 0: the process.
   uint64_t After(uint32_t pid, uint32_t tid, uint64_t time_ns) const {
     const uint64_t end_ns =
         std::min(First(processes_, pid, time_ns), First(threads_, tid, time_ns));

@@ -1,4 +1,4 @@
-// Pass 5b: ranges that the program marked with NVTX, from the calls that begin and end them.
+// Ranges that the program marked with NVTX, from the calls that begin and end them.
 //
 // A pushed range belongs to its thread and encloses what the thread does until its pop; a started
 // one belongs to its process and encloses what any of its threads do until its end.
@@ -21,7 +21,7 @@
 namespace xpu {
 
 enum class NvtxStyle : uint8_t { kPushPop, kStartEnd, kMark };
-// As nsys calls them: "PushPop", "StartEnd", "Mark".
+// Returns the name that nsys uses: "PushPop", "StartEnd", "Mark".
 std::string_view StyleText(NvtxStyle style);
 
 struct NvtxRange {
@@ -39,12 +39,12 @@ struct NvtxRange {
   Owner owner() const { return {process, pid, event->tid, start_ns, track}; }
 };
 
-// What a range carries beside its name, if it is a number; "" for none.
+// Returns the number that a range carries beside its name; "" for none.
 std::string PayloadText(const NvtxEvent& event);
 
 class NvtxRanges {
  public:
-  // What is open at a moment: a chain of ranges, the innermost first.
+  // The ranges that are open at a moment, as a chain, the innermost first.
   using Chain = uint32_t;
   static constexpr Chain kNone = std::numeric_limits<Chain>::max();
 
@@ -59,26 +59,26 @@ class NvtxRanges {
 
   // "domain:text"; of the default domain ":text", as nsys has it.
   std::string NameOf(const NvtxRange& range) const;
-  // The same without the colon of the default domain.
+  // Its name without the colon of the default domain.
   std::string LabelOf(const NvtxRange& range) const;
   // "" for none.
   std::string CategoryOf(const NvtxEvent& event) const;
   // A number, or the fields of what has a schema; "" for none.
   std::string PayloadOf(const NvtxRange& range) const;
-  // Of the beginning and the end of the range.
+  // The payload fields of the beginning and the end of the range.
   std::vector<PayloadField> FieldsOf(const NvtxRange& range) const;
 
-  // What encloses a moment of a thread: the thread's own ranges, then its process's.
+  // The ranges around a moment of a thread: the thread's own, then its process's.
   struct Around {
     Chain thread = kNone;
     Chain process = kNone;
   };
   Around At(const Launch& launch) const;
   Around At(const NvtxRange& range) const;  // with the range itself
-  // As the recorder numbers them.
+  // Takes the pid and tid that the recorder sees.
   Around At(uint32_t pid, uint32_t tid, uint64_t time_ns) const;
-  // What views list of them, the innermost ones: those of a library's calls and modules are some
-  // twenty deep, and where ranges overlap each moment has others.
+  // Views list so many, the innermost ones: ranges of a library's calls and modules are some twenty
+  // deep, and where ranges overlap each moment has others.
   static constexpr size_t kMostShown = 64;
   // The ranges of both, in all(), the outermost first.
   std::vector<uint32_t> RangesOf(const Around& around) const;

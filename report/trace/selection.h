@@ -18,8 +18,8 @@
 
 namespace xpu {
 
-// What of a GPU a time range cuts off that the other filters want: a gap may reach out of the range
-// to it.
+// The work of a GPU that the other filters want, next to a time range that leaves it out: a gap may
+// reach out of the range to it.
 struct WorkAround {
   uint32_t before = kNoWork;  // in Correlation::work
   uint32_t after = kNoWork;   // likewise
@@ -43,27 +43,27 @@ struct Selection {
   EventSet launches;  // of Correlation, as `work`
   EventSet work;
 
-  // Of --sample: each event stands for so many.
+  // With --sample each event stands for so many.
   uint64_t scale = 1;
-  // Those of `launches` that do; the others are there because work refers to them.
+  // The part of `launches` that does; the others are there because work refers to them.
   EventSet scaled_launches;
 
-  // Of a filter:
+  // The following are set by a filter.
   std::string filter_text;                    // its options; empty: there is none
   std::optional<Correlation::Counts> counts;  // of what is selected; none: Correlation::counts
   EventSet filtered_work = EventSet::None();  // not selected: its GPU was not idle meanwhile
   std::vector<Pause> outside;  // the time between the NVTX ranges that it wants; in order
-  // By GPU the time outside the steps of the processes that use it; in order. Ranks are in other
-  // steps at other times.
-  // Those of the same processes share the list: there may be as many GPUs as steps.
+  // The time outside the steps of the processes that use a GPU, by GPU; in order. Ranks are in
+  // other steps at other times. GPUs of the same processes share the list: there may be as many
+  // GPUs as steps.
   using SharedPauses = std::shared_ptr<const std::vector<Pause>>;
   std::map<uint32_t, SharedPauses> outside_of_gpu;
-  // The same by process, and for those without steps of their own.
+  // The time outside the steps by process, and for processes without steps of their own.
   std::map<uint32_t, SharedPauses> outside_of_process;
   std::vector<Pause> outside_of_others;
   // A filter chooses work or calls by more than their process, thread and time.
   bool chooses_calls = false;
-  // Of a filter that chooses processes or threads: those that it wants something of.
+  // The processes that a filter of processes or threads wants something of; nullopt: all.
   std::optional<std::set<uint32_t>> pids;
   std::map<uint32_t, WorkAround> around;  // by GPU, of a filter with a time range:
   uint64_t from_ns = 0;                   // where it begins, CLOCK_MONOTONIC

@@ -1,6 +1,6 @@
-// The tracks of a trace: threads under one name, with what their processes have besides. All of
-// what happens on one track has the same owner, so filters and groups choose among some hundred
-// tracks instead of among millions of events.
+// The tracks of a trace: threads under one name, with the rank, host and container of their
+// process. All events of one track have the same owner, so filters and groups choose among some
+// hundred tracks instead of among millions of events.
 #pragma once
 
 #include <cstddef>
@@ -51,13 +51,13 @@ class Tracks {
 
   // The track of what a thread does at `time_ns`.
   TrackId At(uint32_t pid, uint32_t tid, uint64_t time_ns) const;
-  // The owner of it.
+  // The owner of what a thread does at `time_ns`.
   Owner OwnerAt(uint32_t pid, uint32_t tid, uint64_t time_ns) const {
     const TrackId track = At(pid, tid, time_ns);
     return {(*this)[track].process, pid, tid, time_ns, track};
   }
 
-  // For no track one of which nothing is known.
+  // For no track, returns one of which nothing is known.
   const Track& operator[](TrackId track) const { return all_[track.value]; }
   // Places of tracks are below it.
   size_t size() const { return all_.size(); }

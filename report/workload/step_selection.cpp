@@ -54,7 +54,8 @@ class StepFilter {
     }
     return outside;
   }
-  // By GPU, outside the steps of the processes that use it; those without steps are left out.
+  // The time outside the steps of the processes that use a GPU, by GPU; processes without steps do
+  // not count.
   std::map<uint32_t, SharedPauses> OutsideOfGpus() const {
     std::map<uint32_t, std::set<size_t>> users;
     for (const GpuWork& work : analysis_.correlation.work) {
@@ -106,8 +107,8 @@ class StepFilter {
   PerTrack<const Windows*> of_tracks_;
 };
 
-// Leaves the steps with these numbers, the last one included.
-void LeaveNumbers(uint64_t first, uint64_t last, StepSeries& series) {
+// Keeps the steps with these numbers, the last one included.
+void KeepRange(uint64_t first, uint64_t last, StepSeries& series) {
   std::vector<Step>& steps = series.steps;
   const auto place = [&](uint64_t number) {
     return std::min<uint64_t>(number - std::min<uint64_t>(number, series.first), steps.size());
@@ -118,7 +119,7 @@ void LeaveNumbers(uint64_t first, uint64_t last, StepSeries& series) {
   steps.erase(steps.begin(), steps.begin() + static_cast<ptrdiff_t>(begin));
   series.first += begin;
   series.warm_up -= std::min<uint64_t>(series.warm_up, begin);
-  // Who asks for those of the warm-up alone wants to see them.
+  // A range of steps of the warm-up alone asks for them.
   if (series.warm_up >= steps.size()) series.warm_up = 0;
   series.regular = static_cast<size_t>(
       std::count_if(steps.begin(), steps.end(), [](const Step& step) { return step.is_regular; }));
@@ -200,7 +201,7 @@ Status SelectSteps(const StepRange& range, const std::vector<StepSeries>& all, A
                  Format("the last one is {}; --table step_trace lists them", most - 1)};
   }
   std::vector<StepSeries> wanted = all;
-  for (StepSeries& series : wanted) LeaveNumbers(range.first, range.last, series);
+  for (StepSeries& series : wanted) KeepRange(range.first, range.last, series);
   SelectSteps(wanted, analysis);
   return Ok();
 }
@@ -208,7 +209,7 @@ Status SelectSteps(const StepRange& range, const std::vector<StepSeries>& all, A
 std::vector<StepSeries> ShownSteps(std::vector<StepSeries> all,
                                    const std::optional<StepRange>& range, const Selection& shown) {
   for (StepSeries& series : all) {
-    if (range) LeaveNumbers(range->first, range->last, series);
+    if (range) KeepRange(range->first, range->last, series);
     const std::vector<Step>& steps = series.steps;
     const auto begin = std::partition_point(steps.begin(), steps.end(), [&](const Step& step) {
       return step.start_ns < shown.from_ns;
@@ -220,7 +221,7 @@ std::vector<StepSeries> ShownSteps(std::vector<StepSeries> all,
     if (count == 0) {
       series.steps.clear();
     } else {
-      LeaveNumbers(first, first + count - 1, series);
+      KeepRange(first, first + count - 1, series);
     }
   }
   std::erase_if(all, [](const StepSeries& series) { return series.steps.empty(); });

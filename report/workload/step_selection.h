@@ -20,15 +20,14 @@ struct StepRange {
 // "37", "10-20", "100-", "-5". kUsage: it is none of these.
 Result<StepRange> ParseStepRange(std::string_view text);
 
-// Of each series those that are shown: of these numbers, and whole within the time that is
-// selected.
+// Keeps the steps of each series that have these numbers and lie within the time that is selected.
 std::vector<StepSeries> ShownSteps(std::vector<StepSeries> all,
                                    const std::optional<StepRange>& range, const Selection& shown);
 
-// Of what analysis.shown selects, leaves what belongs to these steps: what their process launches
-// in them, whenever the GPU runs it, and what all processes do meanwhile.
+// Keeps of analysis.shown what belongs to these steps: what their process launches in them,
+// whenever the GPU runs it, and what all processes do at the same time.
 void SelectSteps(const std::vector<StepSeries>& wanted, Analysis& analysis);
-// The same of a range of all steps. kUsage: there are no such steps.
+// Does that for a range of all steps. kUsage: there are no such steps.
 Status SelectSteps(const StepRange& range, const std::vector<StepSeries>& all, Analysis& analysis);
 
 }  // namespace xpu

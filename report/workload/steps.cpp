@@ -24,7 +24,8 @@ namespace {
 
 // A thread that launches less has no steps.
 constexpr size_t kFewestLaunches = 8;
-// Of all sites of a thread; real programs have thousands of sites with up to a hundred callers.
+// The most callers of all sites of a thread; real programs have thousands of sites with up to a
+// hundred callers.
 constexpr size_t kMostCallers = size_t{1} << 23;
 // The first steps are a warm-up as long as each takes so many times the median.
 constexpr uint64_t kWarmUpTimes = 3;
@@ -37,7 +38,7 @@ uint64_t MedianNs(const StepSeries& series) {
   return MedianOf(durations);
 }
 
-// What is known of each launch: by its place in Correlation::launches.
+// Facts about each launch, by its place in Correlation::launches.
 struct LaunchFacts {
   std::vector<bool> has_work;
   std::vector<bool> moves_data;
@@ -66,7 +67,7 @@ LaunchFacts FactsOf(const Analysis& analysis) {
   return facts;
 }
 
-// What one thread launches, in order of time.
+// The launches of one thread, in order of time.
 struct ThreadLaunches {
   Owner owner;
   std::vector<uint32_t> places;  // in Correlation::launches
@@ -183,7 +184,7 @@ class Finder {
       const Owner owner = range.owner();
       StepSeries& series = threads[{owner.pid, owner.tid}];
       series.thread = owner;
-      // Of ranges within one another the outermost ones are the steps.
+      // The outermost of ranges within one another are the steps.
       if (!series.steps.empty() && range.start_ns < series.steps.back().end_ns) continue;
       series.steps.push_back({range.start_ns, range.end_ns});
     }
@@ -206,12 +207,12 @@ class Finder {
     return OnePerProcess(std::move(found));
   }
 
-  // Of the threads of a process the one whose steps take most of the time. The first one is
-  // preferred: others may work for it, as those of autograd.
+  // Keeps the thread of a process whose steps take most of the time. The first one is preferred:
+  // others may work for it, as those of autograd.
   std::vector<StepSeries> OnePerProcess(std::vector<StepSeries> all) const {
     std::map<uint32_t, StepSeries> best;
     for (StepSeries& series : all) {
-      LeaveOutPaused(series);
+      DropPaused(series);
       if (series.steps.empty()) continue;
       const uint32_t pid = series.thread.pid;
       const auto [at, is_new] = best.try_emplace(pid);
@@ -223,7 +224,7 @@ class Finder {
   }
   // While the recording paused nobody knows how many began: one that seems to last from one window
   // of it to the next is none.
-  void LeaveOutPaused(StepSeries& series) const {
+  void DropPaused(StepSeries& series) const {
     std::erase_if(series.steps, [&](const Step& step) {
       const bool is_cut = interruptions_.Cut(step.start_ns, step.end_ns);
       if (is_cut && step.is_regular && series.regular > 0) --series.regular;
@@ -305,7 +306,7 @@ void CountWarmUp(StepSeries& series) {
 
 // A filter that leaves nothing of what a process launches, such as one of ranks, leaves its steps
 // out.
-void LeaveThoseShown(const Analysis& analysis, std::vector<StepSeries>& found) {
+void KeepShown(const Analysis& analysis, std::vector<StepSeries>& found) {
   if (analysis.shown.filter_text.empty()) return;
   std::set<uint32_t> pids;
   for (const Launch& launch : analysis.Launches()) pids.insert(launch.pid);
@@ -347,7 +348,7 @@ std::vector<StepSeries> FindSteps(Analysis& analysis, const StepDefinition& defi
                                                            : finder.OfFunction(pattern.value());
   }
   std::erase_if(found, [](const StepSeries& series) { return series.steps.empty(); });
-  LeaveThoseShown(analysis, found);
+  KeepShown(analysis, found);
   for (StepSeries& series : found) CountWarmUp(series);
   return found;
 }

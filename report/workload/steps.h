@@ -63,13 +63,13 @@ class Interruptions {
   std::vector<Pause> between_;
 };
 
-// What is detected may be a loop that nobody would call steps: most of them are alike at least.
+// A loop that is detected may be none that anybody would call steps: most steps are alike at least.
 bool IsCredible(const StepSeries& series);
 
 // "detected: 60 launches repeated, the same in 98 of 100 steps".
 std::string HowFound(const StepSeries& series, const StepDefinition& definition);
 
-// What a step costs.
+// The cost of a step.
 struct StepCost {
   uint64_t duration_ns = 0;
   uint64_t busy_ns = 0;  // at least one operation of the step ran
@@ -81,7 +81,7 @@ struct StepCost {
   uint64_t bytes = 0;   // of these
   uint64_t end_ns = 0;  // of the last operation; 0: there is none
 };
-// Of the work that is shown, for each step.
+// Returns the cost of each step in the work that is shown.
 std::vector<StepCost> StepCosts(const Analysis& analysis, const StepSeries& series);
 
 }  // namespace xpu
