@@ -56,13 +56,12 @@ KIND(kKindCudaEvent, 36, CUPTI_ACTIVITY_KIND_CUDA_EVENT, CudaEvent, CudaEvent)
         ('{cupti::kKindJit, "JIT"},', '{cupti::kKindJit, "JIT"}, {cupti::kKindCudaEvent, "event"},'),
     ],
     "report/analysis/filter.cpp": [
-        ("  shown.events.jit_operations = wanted_driver_time(events.jit_operations);\n",
-         """  shown.events.jit_operations = wanted_driver_time(events.jit_operations);
-  shown.events.cuda_events = EventSet::Where(events.cuda_events.size(), [&](size_t i) {
-    const CudaEvent& event = events.cuda_events[i];
-    return filter.WantsDriverTime(Overhead{
-        .instance = event.instance, .start_ns = event.time_ns, .end_ns = event.time_ns});
-  });
+        ("    KeepIf(events.jit_operations, shown.jit_operations, is_wanted_of_driver);\n",
+         """    KeepIf(events.jit_operations, shown.jit_operations, is_wanted_of_driver);
+    KeepIf(events.cuda_events, shown.cuda_events, [&](const CudaEvent& event) {
+      return is_wanted_of_driver(Overhead{
+          .instance = event.instance, .start_ns = event.time_ns, .end_ns = event.time_ns});
+    });
 """),
     ],
     "report/views/timeline/timeline.cpp": [
