@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -74,7 +75,7 @@ class Tracks {
   const ProcessHistory& processes_;
   const Job& job_;
   const Containers& containers_;
-  mutable std::vector<Track> all_;  // by id
+  mutable std::deque<Track> all_;  // by id; references stay valid as it grows
   mutable std::map<std::tuple<ProcessId, uint32_t, uint32_t, StringId, const ContainerInfo*>,
                    TrackId>
       ids_;
