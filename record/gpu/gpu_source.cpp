@@ -271,12 +271,15 @@ void GpuSource::AcceptPeers(EventSink& sink) {
     peers_.push_back(std::make_unique<GpuPeer>(std::move(peer), sink, stacks, memory_));
     peers_.back()->SetGate(Gate(!in_range_.empty()));
   }
-  for (const InjectRefusal& refusal : arrivals.refusals) {
-    ++reports_.connected[static_cast<uint32_t>(refusal.pid)];
-    ++reports_.refused[static_cast<uint32_t>(refusal.pid)];
-    sink.losses().Add(LossKind::kProcessNotReached, 1, static_cast<uint32_t>(refusal.pid), {},
-                      Format("process {}: {}", refusal.pid, refusal.reason));
-  }
+  for (const InjectRefusal& refusal : arrivals.refusals) CountRefusal(refusal, sink);
+}
+
+void GpuSource::CountRefusal(const InjectRefusal& refusal, EventSink& sink) {
+  const auto pid = static_cast<uint32_t>(refusal.pid);
+  ++reports_.connected[pid];
+  ++reports_.refused[pid];
+  sink.losses().Add(LossKind::kProcessNotReached, 1, pid, {},
+                    Format("process {}: {}", pid, refusal.reason));
 }
 
 // Once the library holds CUPTI, any further client is another profiler.
@@ -466,6 +469,10 @@ void GpuSource::Stop(EventSink& sink, bool may_go_on) {
   if (attached_) attached_->Finish(sink, paused_);
   if (may_go_on) FlushPrograms(sink);
   Drain(sink);
+  const auto unanswered = server_.GiveUpExpected();
+  if (!paused_) {  // a window that never began loses nothing
+    for (const InjectRefusal& refusal : unanswered) CountRefusal(refusal, sink);
+  }
   // Processes that were killed together with the target may need a moment to end.
   constexpr uint64_t kPatienceNs = 200'000'000;
   const uint64_t deadline_ns = MonotonicNs() + (may_go_on ? 0 : kPatienceNs);

@@ -56,6 +56,7 @@ class GpuSource : public Source {
   void SetVariables(bool nvtx);
   void UpdateAttached(EventSink& sink);
   void AcceptPeers(EventSink& sink);
+  void CountRefusal(const InjectRefusal& refusal, EventSink& sink);
   std::string Objection(pid_t pid, uint64_t instance) const;
   void FinishPeer(GpuPeer& peer, EventSink& sink, GpuPeer::End end);
   void FlushPrograms(EventSink& sink);

@@ -181,6 +181,16 @@ void InjectServer::Adopt(UniqueFd connection, pid_t pid, uint64_t now_ns) {
       {.connection = std::move(connection), .since_ns = now_ns, .attached_pid = pid});
 }
 
+std::vector<InjectRefusal> InjectServer::GiveUpExpected() {
+  std::vector<InjectRefusal> refusals;
+  for (const Pending& pending : std::exchange(pending_, {})) {
+    if (pending.attached_pid == 0) continue;
+    refusals.push_back(
+        {pending.attached_pid, "the recording ended before the library in it could answer"});
+  }
+  return refusals;
+}
+
 void InjectServer::HangUp(uint64_t instance) {
   std::erase_if(welcomed_, [&](const Pending& welcomed) {
     return welcomed.attached_pid != 0 && welcomed.instance == instance;
@@ -205,13 +215,19 @@ bool InjectServer::Answer(Pending& pending, const Objection& objection, InjectAr
   wire::Hello hello{};
   // The Hello is sent in one piece. Peeking leaves an incomplete one for the next call.
   const ssize_t n = ::recv(connection, &hello, sizeof(hello), MSG_PEEK | MSG_DONTWAIT);
-  if (n < 0) return errno != EAGAIN && errno != EINTR;
-  if (n == 0) return true;  // hung up
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  const bool is_attached = pending.attached_pid != 0;
+  if (n <= 0) {  // hung up
+    if (is_attached) {
+      arrivals.refusals.push_back(
+          {pending.attached_pid, "it ended before the library in it could answer"});
+    }
+    return true;
+  }
   if (n < static_cast<ssize_t>(sizeof(hello))) return false;
   // Closing a connection with unread bytes would reset it.
   if (::recv(connection, &hello, sizeof(hello), MSG_DONTWAIT) != n) return true;
 
-  const bool is_attached = pending.attached_pid != 0;
   const pid_t pid = is_attached ? pending.attached_pid : PeerPid(connection);
   const wire::HelloReply refusal{wire::kVersion, 0, 0, 0};
   if (!is_attached && !SameSecret(hello.secret, secret_)) {

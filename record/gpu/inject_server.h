@@ -77,6 +77,8 @@ class InjectServer {
   bool IsConnected(uint64_t instance) const;  // of one that was adopted
   // Some connections have not sent their Hello yet.
   bool IsExpecting() const { return !pending_.empty(); }
+  // Closes those; returns the ones that were adopted.
+  std::vector<InjectRefusal> GiveUpExpected();
 
   // The value of XPU_INJECT: name, secret, session.
   std::string EnvironmentValue() const;

@@ -167,6 +167,28 @@ TEST(InjectServer, AdoptedConnectionNeedsNoSecretAndIsKeptUntilHangUp) {
   EXPECT_EQ(::recv(library.get(), &byte, 1, MSG_DONTWAIT), 0);
 }
 
+TEST(InjectServer, AdoptedConnectionsThatNeverAnswerAreRefusals) {
+  auto server = InjectServer::Listen();
+  UniqueFd libraries[2];
+  for (int i = 0; i < 2; ++i) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    server->Adopt(UniqueFd(ends[0]), 70 + i, 0);
+    libraries[i].reset(ends[1]);
+  }
+  const UniqueFd stranger = ConnectRaw(*server);
+  EXPECT_TRUE(server->Accept(0).refusals.empty());
+  libraries[0].reset();  // the process has ended
+  const InjectArrivals arrivals = server->Accept(0);
+  ASSERT_EQ(arrivals.refusals.size(), 1u);
+  EXPECT_EQ(arrivals.refusals[0].pid, 70);
+  EXPECT_NE(arrivals.refusals[0].reason.find("it ended"), std::string::npos);
+  const auto given_up = server->GiveUpExpected();
+  ASSERT_EQ(given_up.size(), 1u);
+  EXPECT_EQ(given_up[0].pid, 71);
+  EXPECT_FALSE(server->IsExpecting());
+}
+
 TEST(InjectServer, AHelloInPieces) {
   auto server = InjectServer::Listen();
   const UniqueFd fd = ConnectRaw(*server);
