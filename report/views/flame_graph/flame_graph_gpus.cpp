@@ -8,6 +8,7 @@
 #include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/base/text.h"
+#include "report/base/time_bins.h"
 #include "report/model/recorded_time.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_metrics.h"
@@ -35,48 +36,17 @@ struct Span {
 };
 
 // A value over time, by equal bins.
-class Bins {
- public:
-  Bins(uint64_t from_ns, uint64_t bin_ns, size_t count)
-      : from_ns_(from_ns), bin_ns_(bin_ns), sums_(count), weights_(count) {}
+struct ValueBins {
+  TimeBins values;     // times their duration
+  TimeBins durations;  // in which there is a value
 
   // `value` holds from one time to the other.
   void Add(uint64_t begin_ns, uint64_t end_ns, double value) {
-    begin_ns = std::max(begin_ns, from_ns_);
-    end_ns = std::min(end_ns, from_ns_ + bin_ns_ * sums_.size());
-    while (begin_ns < end_ns) {
-      const size_t bin = (begin_ns - from_ns_) / bin_ns_;
-      const uint64_t until_ns = std::min(end_ns, from_ns_ + (bin + 1) * bin_ns_);
-      const auto length = static_cast<double>(until_ns - begin_ns);
-      sums_[bin] += value * length;
-      weights_[bin] += length;
-      is_empty_ = false;
-      begin_ns = until_ns;
-    }
+    if (begin_ns >= end_ns) return;
+    const auto length = static_cast<double>(end_ns - begin_ns);
+    values.Add(begin_ns, end_ns, value * length);
+    durations.Add(begin_ns, end_ns, length);
   }
-
-  bool is_empty() const { return is_empty_; }
-  // Means over the time in which there is a value; 0 where there is none.
-  std::vector<double> Means() const {
-    std::vector<double> means(sums_.size());
-    for (size_t i = 0; i < means.size(); ++i) {
-      if (weights_[i] > 0) means[i] = sums_[i] / weights_[i];
-    }
-    return means;
-  }
-  // Means over all time: without a value it counts as 0.
-  std::vector<double> Shares() const {
-    std::vector<double> shares = sums_;
-    for (double& share : shares) share /= static_cast<double>(bin_ns_);
-    return shares;
-  }
-
- private:
-  uint64_t from_ns_;
-  uint64_t bin_ns_;
-  std::vector<double> sums_;
-  std::vector<double> weights_;
-  bool is_empty_ = true;
 };
 
 // Which GPUs are shown, by their number.
@@ -116,7 +86,17 @@ class GpuLanes {
   }
 
  private:
-  Bins NewBins() const { return {from_ns_, bin_ns_, count_}; }
+  TimeBins NewBins() const { return {from_ns_, bin_ns_, count_}; }
+
+  // The means over the time in which there is a value; 0 where there is none.
+  std::vector<double> MeansOf(ValueBins bins) const {
+    std::vector<double> means(count_);
+    bins.values.Drain([&](size_t i, double sum) { means[i] = sum; });
+    std::vector<double> durations(count_);
+    bins.durations.Drain([&](size_t i, double duration) { durations[i] = duration; });
+    for (size_t i = 0; i < count_; ++i) means[i] = durations[i] > 0 ? means[i] / durations[i] : 0;
+    return means;
+  }
 
   void AddLane(std::string name, std::string unit, std::vector<double> values, double top,
                FlameStrip& strip) const {
@@ -133,9 +113,15 @@ class GpuLanes {
   }
 
   void AddBusy(const GpuBusy& gpu, FlameStrip& strip) const {
-    Bins bins = NewBins();
-    for (const BusySpan& span : gpu.spans) bins.Add(span.start_ns, span.end_ns, 100);
-    AddLane("busy", "%", bins.Shares(), 100, strip);
+    TimeBins bins = NewBins();
+    for (const BusySpan& span : gpu.spans) {
+      bins.Add(span.start_ns, span.end_ns, static_cast<double>(span.end_ns - span.start_ns));
+    }
+    std::vector<double> shares(count_);
+    bins.Drain([&](size_t i, double busy_ns) {
+      shares[i] = 100 * busy_ns / static_cast<double>(bin_ns_);
+    });
+    AddLane("busy", "%", std::move(shares), 100, strip);
   }
 
   // Counters that say how well a GPU is used.
@@ -152,7 +138,7 @@ class GpuLanes {
   struct Counter {
     uint32_t gpu = 0;  // its number
     MetricInfo info;
-    Bins bins;
+    ValueBins bins;
   };
 
   // All in one pass: a recording may have millions of samples.
@@ -165,7 +151,7 @@ class GpuLanes {
       for (const CounterLane& lane : CounterLanes()) {
         const auto& names = lane.metrics;
         if (std::find(names.begin(), names.end(), info->second.name) == names.end()) continue;
-        counters_.try_emplace(metric.metric, Counter{*gpu, info->second, NewBins()});
+        counters_.try_emplace(metric.metric, Counter{*gpu, info->second, {NewBins(), NewBins()}});
       }
     }
     if (counters_.empty()) return;
@@ -193,7 +179,7 @@ class GpuLanes {
     bool is_share = true;  // of a peak that is known
     for (const auto& [metric, counter] : counters_) {
       const auto& names = lane.metrics;
-      if (counter.gpu != number || counter.bins.is_empty() ||
+      if (counter.gpu != number || counter.bins.durations.empty() ||
           std::find(names.begin(), names.end(), counter.info.name) == names.end()) {
         continue;
       }
@@ -204,7 +190,7 @@ class GpuLanes {
     std::vector<double> sums(count_);
     for (const Counter* counter : counters) {
       const MetricInfo& info = counter->info;
-      const std::vector<double> means = counter->bins.Means();
+      const std::vector<double> means = MeansOf(counter->bins);
       const double factor = info.is_bytes && is_share ? 100 / info.peak_per_ns : 1;
       for (size_t i = 0; i < count_; ++i) sums[i] += means[i] * factor;
     }
@@ -248,12 +234,13 @@ class GpuLanes {
     const bool has_any = std::any_of(states.begin(), states.end(),
                                      [&](const GpuState& one) { return value_of(one) > 0; });
     if (!has_any) return;
-    Bins bins = NewBins();
+    ValueBins bins{NewBins(), NewBins()};
     for (size_t i = 0; i < states.size(); ++i) {
       const uint64_t start_ns = states[i].time_ns;
       bins.Add(start_ns, start_ns + LastsNs(states, i), value_of(states[i]));
     }
-    if (!bins.is_empty()) AddLane(std::move(name), std::move(unit), bins.Means(), top, strip);
+    if (bins.durations.empty()) return;
+    AddLane(std::move(name), std::move(unit), MeansOf(std::move(bins)), top, strip);
   }
 
   const Analysis& analysis_;

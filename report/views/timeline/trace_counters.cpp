@@ -9,6 +9,7 @@
 
 #include "format/base/text.h"
 #include "report/analysis/gpu_names.h"
+#include "report/base/time_bins.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_memory.h"
 #include "report/query/gpu_metrics.h"
@@ -16,16 +17,7 @@
 namespace xpu {
 namespace {
 
-uint64_t WidthFor(uint64_t span_ns) {
-  const uint64_t least_ns = span_ns / TraceBuckets::kMostBuckets + 1;
-  uint64_t power_ns = 1000;
-  while (power_ns * 5 < least_ns) power_ns *= 10;
-  for (const uint64_t times : {1, 2, 5}) {
-    if (power_ns * times >= least_ns) return power_ns * times;
-  }
-  return power_ns * 10;
-}
-
+constexpr uint64_t kMostBins = 2000;  // of a counter
 // Most levels of a counter of memory: a program allocates a thousand blocks while a pixel passes.
 constexpr uint64_t kMostLevels = 20'000;
 
@@ -54,7 +46,7 @@ class Counters {
   void WriteMetrics();
   void WriteLevels(const AllocatorUse& use, const std::string& name,
                    uint64_t AllocatorLevel::*bytes);
-  // add(index) gives a part to the buckets, name(kind) is what its counter is called.
+  // add(index) gives a part to the bins, name(kind) is what its counter is called.
   template <typename Add, typename Name>
   void WriteParts(std::vector<Part> parts, Add&& add, Name&& name, std::string_view series);
   void Drain(uint32_t gpu, std::string_view name, std::string_view series, double scale);
@@ -63,22 +55,30 @@ class Counters {
   const uint64_t end_ns_;
   TraceTracks& tracks_;
   TraceSink& sink_;
-  std::optional<TraceBuckets> buckets_;
+  std::optional<TimeBins> bins_;
 };
 
 void Counters::Drain(uint32_t gpu, std::string_view name, std::string_view series, double scale) {
   const uint32_t pid = tracks_.Gpu(gpu);
-  buckets_->Drain([&](uint64_t time_ns, double mean) {
-    if (time_ns >= end_ns_) return;
-    // The rounding of a long sum leaves a little below 0.
-    sink_.Counter(pid, name, series, time_ns, std::max(0.0, mean * scale));
+  const auto write = [&](size_t bin, double mean) {
+    const uint64_t time_ns = bins_->StartOf(bin);
+    if (time_ns < end_ns_) sink_.Counter(pid, name, series, time_ns, std::max(0.0, mean * scale));
+  };
+  double before = 0;
+  size_t end = 0;
+  bins_->Drain([&](size_t bin, double amount) {
+    const double mean = amount / static_cast<double>(bins_->width_ns());
+    if (mean != before) write(bin, mean);
+    before = mean;
+    end = bin + 1;
   });
+  if (before != 0) write(end, 0);
 }
 
 void Counters::WriteBusy() {
   for (const GpuBusy& gpu : FindGpuBusy(analysis_)) {
     for (const BusySpan& span : gpu.spans) {
-      buckets_->Add(span.start_ns, span.end_ns, static_cast<double>(span.end_ns - span.start_ns));
+      bins_->Add(span.start_ns, span.end_ns, static_cast<double>(span.end_ns - span.start_ns));
     }
     Drain(gpu.gpu, "busy", "%", 100);
   }
@@ -97,7 +97,7 @@ void Counters::WriteCopies() {
   WriteParts(
       std::move(parts),
       [&](uint32_t i) {
-        buckets_->Add(all[i].start_ns, all[i].end_ns, static_cast<double>(copy_of(i).size_bytes));
+        bins_->Add(all[i].start_ns, all[i].end_ns, static_cast<double>(copy_of(i).size_bytes));
       },
       // A byte per nanosecond is 1 GB/s.
       [](uint8_t kind) { return Format("copies {}", CopyKindName(kind)); }, "GB/s");
@@ -124,7 +124,7 @@ void Counters::WriteQueue() {
       [&](uint32_t i) {
         const uint64_t start_ns = launches[i].start_ns;
         const uint64_t end_ns = all[first_work[i]].start_ns;
-        buckets_->Add(start_ns, end_ns, static_cast<double>(end_ns - start_ns));
+        bins_->Add(start_ns, end_ns, static_cast<double>(end_ns - start_ns));
       },
       [](uint8_t) { return "queued"; }, "launches");
 }
@@ -216,7 +216,7 @@ void Counters::WriteConditions() {
   }
 }
 
-// Hardware counters, as means over buckets. Samples of all GPUs are in one list.
+// Hardware counters, as means over bins. Samples of all GPUs are in one list.
 void Counters::WriteMetrics() {
   std::map<uint32_t, std::vector<CounterSample>> samples;
   uint64_t begin_ns = ~uint64_t{0};
@@ -230,7 +230,7 @@ void Counters::WriteMetrics() {
     samples[event.gpu].push_back(sample);
   }
   if (samples.empty()) return;
-  buckets_.emplace(begin_ns, end_ns);
+  bins_ = TimeBins::Round(begin_ns, end_ns, kMostBins);
   std::map<uint32_t, uint32_t> device_of;
   for (const GpuMetric& metric : analysis_.model.events.gpu_metrics) {
     device_of.try_emplace(metric.metric, metric.gpu);
@@ -243,7 +243,7 @@ void Counters::WriteMetrics() {
       if (metric < sample.first_metric || place >= sample.values.size()) continue;
       const double value = static_cast<double>(sample.values[place]) * info.factor;
       const auto length = static_cast<double>(sample.end_ns - sample.start_ns);
-      buckets_->Add(sample.start_ns, sample.end_ns, info.is_bytes ? value : value * length);
+      bins_->Add(sample.start_ns, sample.end_ns, info.is_bytes ? value : value * length);
     }
     const std::string_view unit = info.unit.empty() ? std::string_view("value") : info.unit;
     Drain(*analysis_.gpus.NumberOf(of_device->first), info.name, unit, 1);
@@ -261,44 +261,15 @@ uint64_t Counters::Write() {
     begin_ns = std::min({begin_ns, work.start_ns, work.called_ns});
     end_ns = std::max(end_ns, work.end_ns);
   }
-  if (begin_ns > end_ns) return buckets_ ? buckets_->width_ns() : 0;
-  buckets_.emplace(begin_ns, end_ns);
+  if (begin_ns > end_ns) return bins_ ? bins_->width_ns() : 0;
+  bins_ = TimeBins::Round(begin_ns, end_ns, kMostBins);
   WriteBusy();
   WriteCopies();
   WriteQueue();
-  return buckets_->width_ns();
+  return bins_->width_ns();
 }
 
 }  // namespace
-
-TraceBuckets::TraceBuckets(uint64_t begin_ns, uint64_t end_ns)
-    : begin_ns_(begin_ns), width_ns_(WidthFor(end_ns - std::min(begin_ns, end_ns))) {
-  parts_.resize((end_ns - std::min(begin_ns, end_ns)) / width_ns_ + 1);
-  steps_.resize(parts_.size() + 1);
-  first_ = parts_.size();
-}
-
-size_t TraceBuckets::IndexOf(uint64_t time_ns) const {
-  const uint64_t bucket = (time_ns - std::min(time_ns, begin_ns_)) / width_ns_;
-  return static_cast<size_t>(std::min<uint64_t>(bucket, parts_.size() - 1));
-}
-
-void TraceBuckets::Add(uint64_t start_ns, uint64_t end_ns, double amount) {
-  const size_t first = IndexOf(start_ns);
-  // The bucket of the last nanosecond.
-  const size_t last = std::max(first, IndexOf(end_ns - std::min<uint64_t>(end_ns, 1)));
-  first_ = std::min(first_, first);
-  last_ = std::max(last_, last);
-  if (first == last) {
-    parts_[first] += amount;
-    return;
-  }
-  const double per_ns = amount / static_cast<double>(end_ns - start_ns);
-  parts_[first] += per_ns * static_cast<double>(StartOf(first + 1) - start_ns);
-  parts_[last] += per_ns * static_cast<double>(end_ns - StartOf(last));
-  steps_[first + 1] += per_ns * static_cast<double>(width_ns_);
-  steps_[last] -= per_ns * static_cast<double>(width_ns_);
-}
 
 uint64_t WriteTraceCounters(const Analysis& analysis, uint64_t end_ns, TraceTracks& tracks,
                             TraceSink& sink) {
