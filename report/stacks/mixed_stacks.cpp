@@ -1,6 +1,7 @@
 #include "report/stacks/mixed_stacks.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace xpu {
@@ -174,7 +175,30 @@ EventStack MixedStacks::Shown(EventStack stack) const {
   return stack;
 }
 
+size_t MixedStacks::KeyHash::operator()(const Key& key) const {
+  const uint64_t stacks = uint64_t{key.stack.native.value} << 32 | key.stack.python.value;
+  const uint64_t others = uint64_t{key.space.value} << 8 | static_cast<uint64_t>(key.stack.end);
+  return std::hash<uint64_t>()((stacks ^ others * 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull);
+}
+
 ResolvedStack MixedStacks::Resolve(const EventStack& shown, SpaceId space, uint64_t time_ns) {
+  constexpr size_t kMostFrames = size_t{1} << 22;
+  const Key key{shown, space};
+  if (const auto known = known_.find(key); known != known_.end()) {
+    return {.frames = known->second};
+  }
+  ResolvedStack resolved = Merge(shown, space, time_ns);
+  if (!resolved.at_any_time) return resolved;
+  known_frames_ += resolved.frames.size() + 1;
+  if (known_frames_ > kMostFrames) {
+    known_.clear();
+    known_frames_ = resolved.frames.size() + 1;
+  }
+  known_.emplace(key, resolved.frames);
+  return resolved;
+}
+
+ResolvedStack MixedStacks::Merge(const EventStack& shown, SpaceId space, uint64_t time_ns) {
   if (!shown.python) {
     if (view_ == PythonView::kOnly) return {.frames = {no_python_}};
     return native_.Resolve(shown.native, space, time_ns);

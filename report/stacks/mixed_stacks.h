@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "report/base/flat_map.h"
@@ -46,6 +47,7 @@ struct EventStack {
   StackId native;
   StackId python;
   StackEnd end = StackEnd::kUnknown;  // of `native`; counts where there are both
+  bool operator==(const EventStack& other) const = default;
 };
 template <typename Event>
 EventStack StackOf(const Event& event) {
@@ -69,6 +71,15 @@ class MixedStacks {
 
  private:
   using SeenId = Id<struct SeenTag, uint8_t>;
+  struct Key {
+    EventStack stack;
+    SpaceId space;
+    bool operator==(const Key& other) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const;
+  };
+  ResolvedStack Merge(const EventStack& shown, SpaceId space, uint64_t time_ns);
 
   StackResolver& native_;
   PythonFrames python_;
@@ -77,6 +88,9 @@ class MixedStacks {
   const FrameId no_python_;
   FlatMap<SeenId> doubtful_;  // by native and Python stack
   uint64_t doubtful_count_ = 0;
+  // Stacks that are the same at any time: a report asks for each in several trees.
+  std::unordered_map<Key, std::vector<FrameId>, KeyHash> known_;
+  size_t known_frames_ = 0;
 };
 
 }  // namespace xpu
