@@ -25,6 +25,13 @@ Analysis::Analysis(Model loaded, SymbolOptions options, const CorrelateOptions& 
       frames(trace_->frames),
       resolver(trace_->resolver),
       stacks(trace_->stacks),
+      memo(trace_->memo),
       call_trees(model.file_bytes) {}
+
+bool Analysis::ShowsNothing() const {
+  return CpuSamples().empty() && ProbeHits().empty() && Launches().empty() && Work().empty() &&
+         MemoryOperations().empty() && AllocatorEvents().empty() && Ranges().empty() &&
+         OffCpuWaits().empty() && OffCpuSums().empty();
+}
 
 }  // namespace xpu

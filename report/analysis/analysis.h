@@ -6,8 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <typeindex>
+#include <utility>
 #include <vector>
 
 #include "report/analysis/call_tree.h"
@@ -19,11 +22,29 @@
 
 namespace xpu {
 
-// A trace and the names of its stacks.
+// Answers about a whole trace, each found when it is asked for first. Not for several threads.
+class Memo {
+ public:
+  // Calls find() if no answer of this type and key is there. The answer must not depend on what is
+  // shown.
+  template <typename Answer, typename Find>
+  const Answer& Get(const std::string& key, Find&& find) {
+    std::shared_ptr<const void>& answer = answers_[{std::type_index(typeid(Answer)), key}];
+    if (!answer) answer = std::make_shared<const Answer>(find());
+    return *static_cast<const Answer*>(answer.get());
+  }
+
+ private:
+  std::map<std::pair<std::type_index, std::string>, std::shared_ptr<const void>> answers_;
+};
+
+// A trace, the names of its stacks, and what was found out about it.
 struct NamedTrace : Trace, StackNames {
   NamedTrace(Model loaded, SymbolOptions options, const CorrelateOptions& correlate)
       : Trace(std::move(loaded), correlate),
         StackNames(static_cast<const Trace&>(*this), std::move(options)) {}
+
+  Memo memo;
 };
 
 // Copies share the trace and the names, and may show other parts of it.
@@ -58,6 +79,7 @@ class Analysis {
   FrameTable& frames;
   StackResolver& resolver;
   MixedStacks& stacks;
+  Memo& memo;
 
   // Which part views show, and what they go through then.
   Selection shown;
@@ -92,6 +114,7 @@ class Analysis {
   auto Launches() const { return Selected(correlation.launches, shown.launches); }
   auto Work() const { return Selected(correlation.work, shown.work); }
   auto FilteredWork() const { return Selected(correlation.work, shown.filtered_work); }
+  bool ShowsNothing() const;  // of what programs did
   const Correlation::Counts& counts() const { return CountsOf(correlation, shown); }
 
   // The events that CPU samples were taken at, when only the samples of one are shown.
@@ -100,8 +123,6 @@ class Analysis {
   // Demangled, of the capture that this one is compared with: short names are the same in both.
   std::vector<std::string> other_kernels;
   CallTreeLimit call_trees;
-  // Counts kernels with samples that have several call paths in the call tree that was built last.
-  uint64_t kernels_by_estimate = 0;
 };
 
 }  // namespace xpu

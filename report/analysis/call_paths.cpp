@@ -121,8 +121,12 @@ void CallPaths::WantAll(const Stacks& stacks) {
       if (event.stack) want(event.stack, event.owner());
     }
   };
-  if (stacks.samples) want_all(analysis_.CpuSamples());
-  if (stacks.others_samples && !analysis_.shown.events.cpu_samples.is_all()) {
+  const auto is_new = [](bool is_wanted, bool& was_wanted) {
+    return is_wanted && !std::exchange(was_wanted, true);
+  };
+  if (is_new(stacks.samples, wanted_.samples)) want_all(analysis_.CpuSamples());
+  if (is_new(stacks.others_samples, wanted_.others_samples) &&
+      !analysis_.shown.events.cpu_samples.is_all()) {
     std::set<uint32_t> pids;
     for (const auto& [instance, process] : analysis_.correlation.processes) {
       pids.insert(process.pid);
@@ -133,20 +137,20 @@ void CallPaths::WantAll(const Stacks& stacks) {
       want(sample.stack, sample.owner());
     }
   }
-  if (stacks.probe_hits) {
+  if (is_new(stacks.probe_hits, wanted_.probe_hits)) {
     const UserProbes probes(analysis_.model);
     for (const Owned<ProbeHit>& hit : analysis_.ProbeHits()) {
       if (hit.stack && probes.Of(hit) != nullptr) want(hit.stack, hit.owner());
     }
   }
-  if (stacks.off_cpu_waits) {
+  if (is_new(stacks.off_cpu_waits, wanted_.off_cpu_waits)) {
     for (const Owned<OffCpuWait>& wait : analysis_.OffCpuWaits()) {
       if (wait.stack) want(wait.stack, wait.owner());
       if (wait.waker_stack) want(wait.waker_stack, WakerOf(analysis_, wait));
     }
   }
-  if (stacks.blocks) want_all(analysis_.AllocatorEvents());
-  if (stacks.launches) want_all(analysis_.Launches());
+  if (is_new(stacks.blocks, wanted_.blocks)) want_all(analysis_.AllocatorEvents());
+  if (is_new(stacks.launches, wanted_.launches)) want_all(analysis_.Launches());
   work_before_ = analysis_.resolver.work();
 }
 
@@ -267,6 +271,14 @@ PathId CallPaths::OfLaunch(const Launch& launch) {
   return OfStack(StackOf(launch), owner, api);
 }
 
+PathId CallPaths::OfLaunchAt(uint32_t place) {
+  const LaunchList& launches = analysis_.correlation.launches;
+  if (of_launches_.empty()) of_launches_.resize(launches.size());
+  PathId& known = of_launches_[place];
+  if (!known) known = OfLaunch(launches[place]);
+  return known;
+}
+
 std::vector<FrameId> CallPaths::CapturedAt(const GpuWork& work) {
   switch (work.origin) {
     case NodeOrigin::kNoNode:
@@ -278,7 +290,7 @@ std::vector<FrameId> CallPaths::CapturedAt(const GpuWork& work) {
     case NodeOrigin::kKnown:
       break;
   }
-  std::vector<FrameId> frames = tree_.Path(OfLaunch(analysis_.correlation.launches[work.creation]));
+  std::vector<FrameId> frames = tree_.Path(OfLaunchAt(work.creation));
   frames.erase(frames.begin());  // the name of the thread
   return frames;
 }
@@ -286,7 +298,7 @@ std::vector<FrameId> CallPaths::CapturedAt(const GpuWork& work) {
 PathId CallPaths::WithCreation(PathId path, const GpuWork& work) {
   path = tree_.Child(path, captured_at_);
   if (work.origin != NodeOrigin::kKnown) return tree_.Child(path, CapturedAt(work).front());
-  const PathId creation = OfLaunch(analysis_.correlation.launches[work.creation]);
+  const PathId creation = OfLaunchAt(work.creation);
   const uint64_t key = uint64_t{path.value} << 32 | creation.value;
   if (const PathId known = with_creation_.Get(key)) return known;
   for (const FrameId frame : CapturedAt(work)) path = tree_.Child(path, frame);
@@ -294,14 +306,13 @@ PathId CallPaths::WithCreation(PathId path, const GpuWork& work) {
 }
 
 PathId CallPaths::OfWork(const GpuWork& work) {
-  const auto& launches = analysis_.correlation.launches;
   const bool is_node = work.origin != NodeOrigin::kNoNode;
   if (is_node && options_.graph_stacks == GraphStacks::kCreation) {
-    if (work.origin == NodeOrigin::kKnown) return OfLaunch(launches[work.creation]);
+    if (work.origin == NodeOrigin::kKnown) return OfLaunchAt(work.creation);
     return WithCreation(tree_.Child(PathId{}, Comm(work.owner())), work);
   }
   const PathId path = work.launch == GpuWork::kNoLaunch ? UnknownLaunch(work.owner(), FrameId{})
-                                                        : OfLaunch(launches[work.launch]);
+                                                        : OfLaunchAt(work.launch);
   return is_node && options_.graph_stacks == GraphStacks::kBoth ? WithCreation(path, work) : path;
 }
 

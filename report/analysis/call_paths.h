@@ -107,7 +107,7 @@ class CallPaths {
     bool off_cpu_waits = false;
     bool blocks = false;  // of allocators
   };
-  // Tells the symbolizer every address of all of them.
+  // Tells the symbolizer every address of all of them, once for each kind.
   void WantAll(const Stacks& stacks);
   // The same, and looks them up in one go.
   void NameAhead(const Stacks& stacks);
@@ -126,6 +126,8 @@ class CallPaths {
   PathId OfThread(const Owner& owner);
   // Ends with the name of the CUDA call.
   PathId OfLaunch(const Launch& launch);
+  // By its place in Correlation::launches; looked up once.
+  PathId OfLaunchAt(uint32_t place);
   // The launch of the work, or [unknown launch] when it has none; for the work of a graph's node
   // what the options say.
   PathId OfWork(const GpuWork& work);
@@ -182,6 +184,8 @@ class CallPaths {
   FlatMap<PairId> pairs_;  // of a native stack and one of Python
   uint32_t pair_count_ = 0;
   PerTrack<FrameId> comms_;
+  Stacks wanted_;  // which WantAll has seen
+  std::vector<PathId> of_launches_;
   std::vector<FrameId> api_frames_;  // by the id of the call's name
 };
 

@@ -58,6 +58,10 @@ class CallTree {
   // No new node has a place any more.
   bool is_full() const { return nodes_.size() >= limit_->max_nodes; }
 
+  // How many kernels with samples have several call paths, so that times of their lines are
+  // estimates.
+  uint64_t kernels_by_estimate = 0;
+
   // Changes the tree as if everything had been added so many times.
   void Multiply(uint64_t times);
 

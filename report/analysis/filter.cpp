@@ -163,8 +163,7 @@ class PartFilter {
     const GpuWorkList& all = analysis_.correlation.work;
     shown.work = EventSet::Where(all.size(), [&](size_t i) {
       const GpuWork& work = all[i];
-      const bool is_during =
-          work.timed ? IsDuring(work.start_ns, work.end_ns) : options_.time.is_all();
+      const bool is_during = IsDuring(work);
       const bool is_wanted = IsWanted(work);
       if (!(is_during && is_wanted) && work.keeps_gpu_busy()) {
         if (is_during) shown.filtered_work.Add(i);
@@ -222,6 +221,13 @@ class PartFilter {
     const auto since_start = [this](uint64_t ns) { return ns - std::min(ns, start_ns_); };
     return since_start(end_ns) >= options_.time.start_ns &&
            since_start(begin_ns) < options_.time.end_ns;
+  }
+
+  // Work without times was at the time of its call, as far as that is known.
+  bool IsDuring(const GpuWork& work) const {
+    if (work.timed) return IsDuring(work.start_ns, work.end_ns);
+    if (work.launch == GpuWork::kNoLaunch) return options_.time.is_all();
+    return IsDuring(work.called_ns, work.called_ns);
   }
 
   // The track of the first thread of a process that uses CUDA.
@@ -296,11 +302,11 @@ class PartFilter {
   std::vector<bool> of_processes_, of_threads_;  // by track
 };
 
-// The launches that the selected work refers to.
-void AddLaunchesOfWork(const Correlation& correlation, Selection& shown) {
+// Adds the launches that the selected work refers to.
+void AddLaunchesOfWork(const Correlation& correlation, uint32_t GpuWork::*launch,
+                       Selection& shown) {
   for (const GpuWork& work : Selected(correlation.work, shown.work)) {
-    if (work.launch != GpuWork::kNoLaunch) shown.launches.Add(work.launch);
-    if (work.creation != GpuWork::kNoLaunch) shown.launches.Add(work.creation);
+    if (work.*launch != GpuWork::kNoLaunch) shown.launches.Add(work.*launch);
   }
 }
 
@@ -415,8 +421,10 @@ Result<Selection> SelectPart(const FilterOptions& options, const Analysis& analy
 }
 
 void FinishSelection(const Analysis& analysis, Selection& shown) {
-  AddLaunchesOfWork(analysis.correlation, shown);
-  shown.scaled_launches = shown.launches;
+  AddLaunchesOfWork(analysis.correlation, &GpuWork::launch, shown);
+  // A call that put a node into a graph is not made again by a replay.
+  shown.counted_launches = shown.launches;
+  AddLaunchesOfWork(analysis.correlation, &GpuWork::creation, shown);
   shown.counts =
       CountCorrelation(analysis.model, analysis.graph_nodes, analysis.correlation, shown);
 }
@@ -440,15 +448,16 @@ std::string SelectOneOf(uint64_t rate, const Trace& trace, Selection& shown) {
   const size_t all_work = shown.work.Count(correlation.work.size());
   shown.events.cpu_samples = OneOf(rate, 0, samples, shown.events.cpu_samples);
   shown.launches = OneOf(rate, 1, correlation.launches, shown.launches);
-  shown.scaled_launches = shown.launches;
+  shown.counted_launches = shown.launches;
   Chance of_rest(rate, 2);
   const EventSet before = std::move(shown.work);
   shown.work = EventSet::Where(correlation.work.size(), [&](size_t i) {
     if (!before.Has(i)) return false;
     const uint32_t launch = correlation.work[i].launch;  // work goes with its call
-    return launch == GpuWork::kNoLaunch ? of_rest.Next() : shown.scaled_launches.Has(launch);
+    return launch == GpuWork::kNoLaunch ? of_rest.Next() : shown.counted_launches.Has(launch);
   });
-  AddLaunchesOfWork(correlation, shown);
+  AddLaunchesOfWork(correlation, &GpuWork::launch, shown);
+  AddLaunchesOfWork(correlation, &GpuWork::creation, shown);
   shown.scale = rate;
   return Format("--sample 1/{}: {} of {} CPU samples, {} of {} GPU operations\n", rate,
                 WithThousands(shown.events.cpu_samples.Count(samples.size())),

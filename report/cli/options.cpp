@@ -117,7 +117,6 @@ class Parser {
   Status CheckSymbols() const;
   Status CheckImport() const;
   void TakeFormatOfName();
-  void Share();
 
   CLI::App app_{"", "xpu-report"};
   ReportOptions options_;
@@ -130,9 +129,8 @@ class Parser {
   CLI::Option* format_ = nullptr;
   CLI::Option* kernel_names_ = nullptr;
   CLI::Option* memory_ = nullptr;
-  MergeOptions merge_;  // of all views that show paths
-  std::string by_;      // of --by
-  std::string hint_;    // of the value that was refused: CLI11's errors have no room for it
+  std::string by_;    // of --by
+  std::string hint_;  // of the value that was refused: CLI11's errors have no room for it
 };
 
 void Parser::AddOptions() {
@@ -304,27 +302,27 @@ CLI::Option* Parser::AddNumber(const std::string& name, uint64_t& value, std::st
 }
 
 void Parser::AddChoices() {
-  kernel_names_ = AddChoice("--kernel-names", merge_.kernel_names,
+  kernel_names_ = AddChoice("--kernel-names", options_.merge.kernel_names,
                             Choices<KernelNames>{{"full", KernelNames::kFull},
                                                  {"short", KernelNames::kShort},
                                                  {"mangled", KernelNames::kMangled},
                                                  {"demangled", KernelNames::kFull}});
-  AddChoice("--graph-stacks", merge_.paths.graph_stacks,
+  AddChoice("--graph-stacks", options_.merge.paths.graph_stacks,
             Choices<GraphStacks>{{"both", GraphStacks::kBoth},
                                  {"launch", GraphStacks::kLaunch},
                                  {"creation", GraphStacks::kCreation}});
-  Only(&View::shows_paths, AddChoice("--mode", merge_.mode, Modes()));
-  memory_ = AddChoice("--memory", merge_.memory, MemoryViews());
+  Only(&View::shows_paths, AddChoice("--mode", options_.merge.mode, Modes()));
+  memory_ = AddChoice("--memory", options_.merge.memory, MemoryViews());
   Only(&View::shows_paths, memory_);
   Choices<std::string> by;
   for (const auto& [name, group] : kGroups) by.emplace_back(name, name);
   for (const auto& [name, table] : kDiffTables) by.emplace_back(name, name);
   AddChoice("--by", by_, by);
-  Only("--folded", AddChoice("--unit", options_.folded.unit,
+  Only("--folded", AddChoice("--unit", options_.unit,
                              Choices<TimeUnit>{{"us", TimeUnit::kMicroseconds},
                                                {"ns", TimeUnit::kNanoseconds},
                                                {"samples", TimeUnit::kSamples}}));
-  format_ = AddChoice("--format", options_.top.format,
+  format_ = AddChoice("--format", options_.format,
                       Choices<TableFormat>{{"table", TableFormat::kTable},
                                            {"csv", TableFormat::kCsv},
                                            {"json", TableFormat::kJson}});
@@ -333,43 +331,43 @@ void Parser::AddChoices() {
 
 void Parser::AddFlags() {
   Only(&View::shows_paths,
-       app_.add_flag("--keep-internal-frames", merge_.paths.keep_internal_frames));
-  Only(&View::shows_paths, app_.add_flag("--nvtx-frames", merge_.nvtx_frames));
-  Only(&View::shows_paths, app_.add_flag("--device-tags", merge_.device_tags));
-  Only("--folded", app_.add_flag("--reverse", options_.folded.reverse));
+       app_.add_flag("--keep-internal-frames", options_.merge.paths.keep_internal_frames));
+  Only(&View::shows_paths, app_.add_flag("--nvtx-frames", options_.merge.nvtx_frames));
+  Only(&View::shows_paths, app_.add_flag("--device-tags", options_.merge.device_tags));
+  Only("--folded", app_.add_flag("--reverse", options_.reverse));
   Only("--export", app_.add_flag("--each", options_.each));
-  Only("--flamegraph", app_.add_option("--title", options_.flame_graph.title));
-  Only(&View::shows_slices, AddNumber("--max-events", options_.trace.max_events, "events"));
+  Only("--flamegraph", app_.add_option("--title", options_.title));
+  Only(&View::shows_slices, AddNumber("--max-events", options_.max_events, "events"));
   CLI::Option* step =
       app_.add_option_function<std::string>("--step", [this](const std::string& text) {
-        options_.steps = Accepted("--step", ParseStepDefinition(text));
+        options_.steps.definition = Accepted("--step", ParseStepDefinition(text));
         options_.filter.step_text = text;
       });
   Only(&View::takes_filters, step->type_name("WHAT"));
   CLI::Option* range =
       app_.add_option_function<std::string>("--step-range", [this](const std::string& text) {
-        options_.step_range = Accepted("--step-range", ParseStepRange(text));
+        options_.steps.range = Accepted("--step-range", ParseStepRange(text));
         options_.filter.steps_text = text;
       });
   Only(&View::takes_filters, range);
   CLI::Option* what_if = app_.add_option_function<std::vector<std::string>>(
       "--what-if", [this](const std::vector<std::string>& changes) {
         for (const std::string& text : changes) {
-          options_.top.speedups.push_back(Accepted("--what-if", ParseSpeedup(text)));
+          options_.speedups.push_back(Accepted("--what-if", ParseSpeedup(text)));
         }
       });
   what_if->type_name("WHAT=FACTOR")->allow_extra_args(false);
   Only("--top", what_if->multi_option_policy(CLI::MultiOptionPolicy::TakeAll));
   slow_steps_ = app_.add_flag("--slow-steps", options_.slow_steps);
   Only(&View::compares_steps, slow_steps_);
-  rows_ = AddNumber("-n,--rows", options_.top.rows, "rows");
+  rows_ = AddNumber("-n,--rows", options_.rows, "rows");
   Only(&View::shows_tables, rows_);
-  CLI::Option* table = app_.add_option("--table", options_.top.table);
+  CLI::Option* table = app_.add_option("--table", options_.table);
   const std::vector<std::string_view> names = TopTableNames();
   table->type_name(
       CLI::IsMember(std::vector<std::string>(names.begin(), names.end())).get_description());
   Only(&View::shows_tables, table);
-  Only("--top", app_.add_option("--sort", options_.top.sort)->check(NotEmpty));
+  Only("--top", app_.add_option("--sort", options_.sort)->check(NotEmpty));
 }
 
 Status Parser::CheckSymbols() const {
@@ -399,9 +397,9 @@ Status Parser::CheckImport() const {
 }
 
 Status Parser::CheckSample() {
-  options_.top.is_subsampled = options_.sample_rate > 1;
-  const bool needs_all = merge_.mode != MergeMode::kMerge && merge_.mode != MergeMode::kGpu &&
-                         merge_.mode != MergeMode::kCpu;
+  const bool needs_all = options_.merge.mode != MergeMode::kMerge &&
+                         options_.merge.mode != MergeMode::kGpu &&
+                         options_.merge.mode != MergeMode::kCpu;
   if (sample_->count() > 0 && needs_all) {
     return UsageError(
         "--sample cannot be combined with --mode idle, off, wall, probe, critical or memory: they "
@@ -415,26 +413,27 @@ Status Parser::TakeBy() {
   const auto is_it = [this](const auto& choice) { return choice.first == by_; };
   const auto* group = std::find_if(std::begin(kGroups), std::end(kGroups), is_it);
   if (group != std::end(kGroups)) {
-    merge_.by = group->second;
+    options_.merge.by = group->second;
     if (options_.view->shows_paths) return Ok();
     return UsageError(Format("--by {} needs --folded or --flamegraph", by_));
   }
   if (options_.view->other_capture.empty()) return UsageError(Format("--by {} needs --diff", by_));
-  options_.top.per_step = by_ == "step";
-  if (options_.top.per_step) return Ok();
-  if (!options_.top.table.empty()) return UsageError("--by and --table: one of them is enough");
-  options_.top.table = std::find_if(std::begin(kDiffTables), std::end(kDiffTables), is_it)->second;
+  options_.per_step = by_ == "step";
+  if (options_.per_step) return Ok();
+  if (!options_.table.empty()) return UsageError("--by and --table: one of them is enough");
+  options_.table = std::find_if(std::begin(kDiffTables), std::end(kDiffTables), is_it)->second;
   return Ok();
 }
 
 Status Parser::CheckSlowSteps() const {
   if (!options_.slow_steps) return Ok();
-  if (options_.step_range || sample_->count() > 0) {
+  if (options_.steps.range || sample_->count() > 0) {
     return UsageError("--slow-steps cannot be combined with --step-range or --sample");
   }
-  const bool is_path = merge_.mode == MergeMode::kCritical || merge_.mode == MergeMode::kProbe ||
-                       merge_.mode == MergeMode::kMemory;
-  if (is_path || options_.folded.unit == TimeUnit::kSamples) {
+  const bool is_path = options_.merge.mode == MergeMode::kCritical ||
+                       options_.merge.mode == MergeMode::kProbe ||
+                       options_.merge.mode == MergeMode::kMemory;
+  if (is_path || options_.unit == TimeUnit::kSamples) {
     return UsageError(
         "--slow-steps cannot be combined with --mode critical, memory, probe or --unit samples");
   }
@@ -446,32 +445,8 @@ void Parser::TakeFormatOfName() {
   if (format_->count() > 0 || !options_.view->shows_tables) return;
   std::string_view name = options_.output;
   if (name.ends_with(".gz")) name.remove_suffix(3);
-  if (name.ends_with(".csv")) options_.top.format = TableFormat::kCsv;
-  if (name.ends_with(".json")) options_.top.format = TableFormat::kJson;
-}
-
-// Options that several views have are given once.
-void Parser::Share() {
-  options_.kernel_names = merge_.kernel_names;
-  options_.graph_stacks = merge_.paths.graph_stacks;
-  options_.folded.merge = merge_;
-  options_.flame_graph.merge = merge_;
-  options_.trace.kernel_names = merge_.kernel_names;
-  options_.trace.graph_stacks = merge_.paths.graph_stacks;
-  // A table that a person reads has a screen's rows, and names of its width; a script reads all.
-  const bool is_read = options_.top.format == TableFormat::kTable;
-  if (rows_->count() == 0 && !is_read) options_.top.rows = 0;
-  const bool has_names = kernel_names_->count() > 0;
-  options_.top.kernel_names = is_read && !has_names ? KernelNames::kShort : merge_.kernel_names;
-  options_.top.path_kernel_names = has_names ? merge_.kernel_names : KernelNames::kShort;
-  options_.top.graph_stacks = merge_.paths.graph_stacks;
-  options_.top.steps = options_.steps;
-  options_.trace.steps = options_.steps;
-  const CriticalOptions critical{.steps = options_.steps, .range = options_.step_range};
-  options_.folded.critical = critical;
-  options_.flame_graph.critical = critical;
-  options_.top.critical = critical;
-  options_.trace.critical = critical;
+  if (name.ends_with(".csv")) options_.format = TableFormat::kCsv;
+  if (name.ends_with(".json")) options_.format = TableFormat::kJson;
 }
 
 Status Parser::Check() {
@@ -479,22 +454,24 @@ Status Parser::Check() {
     return UsageError(std::move(wrong));
   }
   XPU_RETURN_IF_ERROR(CheckSample());
-  if (memory_->count() > 0 && merge_.mode != MergeMode::kMemory) {
+  if (memory_->count() > 0 && options_.merge.mode != MergeMode::kMemory) {
     return UsageError("--memory needs --mode memory");
   }
   // A table that is asked for is all that is printed.
-  if (!options_.top.speedups.empty() && options_.top.table.empty()) options_.top.table = "what_if";
+  if (!options_.speedups.empty() && options_.table.empty()) options_.table = "what_if";
   XPU_RETURN_IF_ERROR(TakeBy());
   XPU_RETURN_IF_ERROR(CheckSlowSteps());
   const bool compares = !options_.view->other_capture.empty() || options_.slow_steps;
-  XPU_RETURN_IF_ERROR(CheckTopOptions(options_.top, compares));
+  XPU_RETURN_IF_ERROR(CheckTopOptions(options_, compares));
   XPU_RETURN_IF_ERROR(CheckImport());
   const bool is_stream = options_.output.empty() || options_.output == "-";
   if (options_.task == Task::kView && options_.view->write_to != nullptr && is_stream) {
     return UsageError(Format("{} needs -o, the file or directory to write", options_.view->option));
   }
   TakeFormatOfName();
-  Share();
+  // A table that a person reads has a screen's rows; a script reads all.
+  if (rows_->count() == 0 && options_.format != TableFormat::kTable) options_.rows = 0;
+  options_.kernel_names_are_given = kernel_names_->count() > 0;
   return CheckSymbols();
 }
 

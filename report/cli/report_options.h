@@ -54,9 +54,7 @@ struct ReportOptions : ViewOptions {
   ImportFormat import_format = ImportFormat::kCuptiText;
   bool pager = true;  // for what a terminal gets and does not fit
   CorrelateOptions correlate;
-  std::optional<StepRange> step_range;
   bool slow_steps = false;
-  uint64_t sample_rate = 1;  // one of so many events
   std::string event;    // whose CPU samples are shown; empty: the clock's, else the first one's
   bool strict = false;  // data that was lost is an error
   SymbolPlaces symbols;

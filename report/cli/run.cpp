@@ -64,7 +64,7 @@ SymbolOptions SymbolsOf(const ReportOptions& report) {
   SymbolOptions options{.symbolizer = {}, .places = places.frames, .python = places.python};
   const bool are_asked_for = places.inlines || places.frames.lines;
   options.lines_if_any = report.task == Task::kView && report.view->shows_lines && !are_asked_for;
-  if (report.view->shows_tables && TableShowsLines(report.top.table)) options.places.lines = true;
+  if (report.view->shows_tables && TableShowsLines(report.table)) options.places.lines = true;
   FileFinder::Options& files = options.symbolizer.files;
   files.symfs = places.symfs;
   files.reading = DebugReading::kConfined;
@@ -200,9 +200,9 @@ Error WithHintOfMistake(Error error, const std::vector<std::string>& captures) {
 // The part of the capture that the view is about.
 Status Select(const ReportOptions& options, Analysis& analysis) {
   XPU_ASSIGN_OR_RETURN(analysis.shown, SelectPart(options.filter, analysis));
-  if (options.step_range) {
+  if (options.steps.range) {
     XPU_RETURN_IF_ERROR(
-        SelectSteps(*options.step_range, FindSteps(analysis, options.steps), analysis));
+        SelectSteps(*options.steps.range, FindSteps(analysis, options.steps.definition), analysis));
     analysis.shown.filter_text = options.filter.Text();
   }
   return ShowEvent(options, analysis);
@@ -212,7 +212,8 @@ Status Select(const ReportOptions& options, Analysis& analysis) {
 Result<std::unique_ptr<Analysis>> SelectSlowSteps(const ReportOptions& options, Analysis& analysis,
                                                   SlowSteps& steps) {
   XPU_ASSIGN_OR_RETURN(
-      steps, FindSlowSteps(ShownSteps(FindSteps(analysis, options.steps), {}, analysis.shown)));
+      steps,
+      FindSlowSteps(ShownSteps(FindSteps(analysis, options.steps.definition), {}, analysis.shown)));
   auto median = std::make_unique<Analysis>(analysis);
   SelectSteps(steps.slow.series, analysis);
   SelectSteps(steps.median.series, *median);
@@ -235,9 +236,9 @@ Result<std::unique_ptr<Analysis>> LoadOther(const ReportOptions& options,
 // With --by step, the capture shows the steps after the warm-up.
 Result<DiffCapture> Compared(const ReportOptions& options, Analysis& analysis) {
   DiffCapture capture{.analysis = &analysis};
-  if (!options.top.per_step) return capture;
-  capture.steps =
-      ShownSteps(FindSteps(analysis, options.steps), options.step_range, analysis.shown);
+  if (!options.per_step) return capture;
+  capture.steps = ShownSteps(FindSteps(analysis, options.steps.definition), options.steps.range,
+                             analysis.shown);
   for (StepSeries& series : capture.steps) {
     series.steps.erase(series.steps.begin(),
                        series.steps.begin() + static_cast<ptrdiff_t>(series.warm_up));
@@ -295,14 +296,24 @@ std::string FindLosses(const ReportOptions& options, const Analysis& analysis,
 // Steps that were asked for and are not there. Options that select some of them fail then. Called
 // after the view and the ledger: it looks up names of functions.
 std::string NoStepsNote(const ReportOptions& options, Analysis& analysis) {
-  const bool is_asked_for = options.steps.kind != StepDefinition::Kind::kDetected;
-  if (!is_asked_for || options.step_range || options.slow_steps) return {};
-  if (!FindSteps(analysis, options.steps).empty()) return {};
+  const bool is_asked_for = options.steps.definition.kind != StepDefinition::Kind::kDetected;
+  if (!is_asked_for || options.steps.range || options.slow_steps) return {};
+  if (!FindSteps(analysis, options.steps.definition).empty()) return {};
   const std::string& filters = analysis.shown.filter_text;
   return Format(
       "no steps to show: none match --step {}{}{}{}\n", QuoteForShell(options.filter.step_text),
       filters.empty() ? "" : " ", filters,
       FindPauses(analysis.model).empty() ? "" : ", or a pause of the recording cuts each");
+}
+
+// Views of call paths and the summary say it themselves.
+std::string NoMatchesNote(const ReportOptions& options, const Analysis& analysis) {
+  const std::string& filters = analysis.shown.filter_text;
+  if (options.view->shows_paths || options.view->has_ledger || filters.empty() ||
+      !analysis.ShowsNothing()) {
+    return {};
+  }
+  return Format("nothing to show: no event matches {}\n", filters);
 }
 
 bool CanReadAgain(const std::vector<std::string>& captures) {
@@ -397,7 +408,7 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   const std::string losses = FindLosses(options, analysis, others, outcome.data_lost);
   if (!status.ok() && output.closed_by_reader()) return Ok();
   XPU_RETURN_IF_ERROR(status);
-  outcome.notes += NoStepsNote(options, analysis) + losses;
+  outcome.notes += NoMatchesNote(options, analysis) + NoStepsNote(options, analysis) + losses;
   return Ok();
 }
 

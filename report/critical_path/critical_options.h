@@ -12,11 +12,6 @@
 
 namespace xpu {
 
-struct CriticalOptions {
-  StepDefinition steps = {};
-  std::optional<StepRange> range = {};  // none: all steps after the warm-up
-};
-
 // Scales the time of some code, work or thread by a factor.
 struct Speedup {
   enum class Kind : uint8_t { kKernel, kFunction, kThread };

@@ -76,8 +76,8 @@ std::string_view EdgeKindName(EdgeKind kind) {
   return {};
 }
 
-CriticalWindow FindCriticalSteps(Analysis& analysis, const CriticalOptions& options) {
-  return FindCriticalSteps(analysis, FindSteps(analysis, options.steps), options.range);
+CriticalWindow FindCriticalSteps(Analysis& analysis, const StepOptions& options) {
+  return FindCriticalSteps(analysis, FindSteps(analysis, options.definition), options.range);
 }
 
 namespace {
@@ -373,8 +373,8 @@ uint64_t CriticalPath::Reevaluate(const std::function<uint64_t(const Edge&)>& sc
   return then_ns - std::min(then_ns, window_.from_ns);
 }
 
-CallTree BuildCriticalTree(Analysis& analysis, const CriticalOptions& options,
-                           KernelNames kernel_names, const PathOptions& path_options) {
+CallTree BuildCriticalTree(Analysis& analysis, const StepOptions& options, KernelNames kernel_names,
+                           const PathOptions& path_options) {
   CallPaths paths(analysis, path_options);
   paths.NameAhead({.samples = true, .launches = true, .off_cpu_waits = true});
   CriticalPath critical(analysis, paths, options);

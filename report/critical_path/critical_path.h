@@ -38,7 +38,7 @@ struct CriticalWindow {
 
 // Returns the longest stretch without a pause of the recording of the steps that take most time in
 // total. A step that a time range of `analysis.shown` cuts is left out.
-CriticalWindow FindCriticalSteps(Analysis& analysis, const CriticalOptions& options);
+CriticalWindow FindCriticalSteps(Analysis& analysis, const StepOptions& options);
 // Does the same with the steps `all`, which are known already.
 CriticalWindow FindCriticalSteps(const Analysis& analysis, const std::vector<StepSeries>& all,
                                  const std::optional<StepRange>& range);
@@ -64,7 +64,7 @@ class CriticalPath {
  public:
   // Covers the part of the recording that a time range of `analysis.shown` leaves; other filters
   // are not asked. Both must outlive this.
-  CriticalPath(Analysis& analysis, CallPaths& paths, const CriticalOptions& options)
+  CriticalPath(Analysis& analysis, CallPaths& paths, const StepOptions& options)
       : CriticalPath(analysis, paths, FindCriticalSteps(analysis, options)) {}
   // `steps`: by FindCriticalSteps. `part`: of what the path is made, if not of all.
   CriticalPath(Analysis& analysis, CallPaths& paths, const CriticalWindow& steps,
@@ -120,7 +120,7 @@ class CriticalPath {
 };
 
 // A call tree of the path: CPU time, CUDA calls, GPU work below its launch, waits.
-CallTree BuildCriticalTree(Analysis& analysis, const CriticalOptions& options,
-                           KernelNames kernel_names, const PathOptions& paths);
+CallTree BuildCriticalTree(Analysis& analysis, const StepOptions& options, KernelNames kernel_names,
+                           const PathOptions& paths);
 
 }  // namespace xpu

@@ -308,7 +308,6 @@ bool KernelParts::Take(const GpuWork& kernel, PathId path) {
 }
 
 void KernelParts::Finish() {
-  analysis_.kernels_by_estimate = 0;
   std::map<const Parts*, uint64_t> paths_of;
   std::vector<uint64_t> weights;
   // A capture may be made to have many parts in many paths.
@@ -333,7 +332,7 @@ void KernelParts::Finish() {
     }
   }
   for (const auto& [parts, paths] : paths_of) {
-    if (paths > 1) ++analysis_.kernels_by_estimate;
+    if (paths > 1) ++tree_.kernels_by_estimate;
   }
 }
 

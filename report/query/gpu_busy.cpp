@@ -171,7 +171,8 @@ std::vector<GpuBusy> FindGpuBusy(const Analysis& analysis) {
     UniteSpans(gpu.others);
     if (!gpu.others.empty()) {
       gpu.others_ns = gpu.active_ns() - gpu.busy_ns;
-      for (const IdleGap& gap : FindGaps(analysis, gpu)) gpu.others_ns -= gap.ns;
+      VisitGaps(analysis, gpu,
+                [&others_ns = gpu.others_ns](const IdleGap& gap) { others_ns -= gap.ns; });
     }
     all.push_back(std::move(gpu));
   }
@@ -237,14 +238,14 @@ uint64_t CountedNs(const GpuBusy& gpu, uint64_t start_ns, uint64_t end_ns) {
   return end_ns - start_ns - gpu.uncounted->Ns(start_ns, end_ns);
 }
 
-std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu) {
+void VisitGaps(const Analysis& analysis, const GpuBusy& gpu,
+               const std::function<void(const IdleGap&)>& visit) {
   const GpuWorkList& work = analysis.correlation.work;
-  std::vector<IdleGap> gaps;
   const auto add = [&](IdleGap gap) {
     if (gap.end_ns <= gap.start_ns) return;
     gap.gpu = gpu.gpu;
     gap.ns = CountedNs(gpu, gap.start_ns, gap.end_ns);
-    if (gap.ns > 0) gaps.push_back(gap);
+    if (gap.ns > 0) visit(gap);
   };
   auto other = gpu.others.begin();
   ForEachGap(gpu.spans, gpu.from_ns, gpu.to_ns,
@@ -266,6 +267,11 @@ std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu) {
                gap.launch = work.Get<&GpuWork::launch>(gap.after);
                add(gap);
              });
+}
+
+std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu) {
+  std::vector<IdleGap> gaps;
+  VisitGaps(analysis, gpu, [&](const IdleGap& gap) { gaps.push_back(gap); });
   return gaps;
 }
 

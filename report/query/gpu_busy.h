@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -105,7 +106,9 @@ class UncountedTimes {
 // How much of that time counts.
 uint64_t CountedNs(const GpuBusy& gpu, uint64_t start_ns, uint64_t end_ns);
 
-// All gaps of a GPU, in order.
+// Visits all gaps of a GPU in order; there may be as many as operations.
+void VisitGaps(const Analysis& analysis, const GpuBusy& gpu,
+               const std::function<void(const IdleGap&)>& visit);
 std::vector<IdleGap> FindGaps(const Analysis& analysis, const GpuBusy& gpu);
 
 // The life of a GPU in a recording: what came before its steady state, the steady state, the rest.

@@ -200,8 +200,7 @@ Owner OwnerOf(const Analysis& analysis, const IdleGap& gap) {
 std::vector<IdleGap> FindAllGaps(const Analysis& analysis) {
   std::vector<IdleGap> all;
   for (const GpuBusy& gpu : FindGpuBusy(analysis)) {
-    const std::vector<IdleGap> gaps = FindGaps(analysis, gpu);
-    all.insert(all.end(), gaps.begin(), gaps.end());
+    VisitGaps(analysis, gpu, [&](const IdleGap& gap) { all.push_back(gap); });
   }
   return all;
 }
@@ -396,23 +395,24 @@ PathId MostOf(const CallTree& tree, const std::map<PathId, uint64_t>& times) {
   return most;
 }
 
-std::vector<Statistics> IdleTimes(Analysis& analysis) {
+std::vector<Statistics> IdleTimes(Analysis& analysis, const std::vector<GpuBusy>& busy) {
   CallPaths paths(analysis, {});
   paths.NameAhead({.samples = true, .others_samples = true});
   IdlePaths idle(analysis, paths);
-  const std::vector<IdleGap> gaps = FindAllGaps(analysis);
-  const bool several = std::any_of(gaps.begin(), gaps.end(),
-                                   [&](const IdleGap& gap) { return gap.gpu != gaps.front().gpu; });
+  const auto idle_gpus =
+      std::count_if(busy.begin(), busy.end(), [](const GpuBusy& gpu) { return gpu.idle_ns() > 0; });
   IdleParts parts(analysis, paths);
   NamedValues values;
-  for (const IdleGap& gap : gaps) {
-    for (const IdlePart& part : parts.Of(gap)) {
-      const bool is_sample =
-          part.cause == IdlePart::Cause::kSample || part.cause == IdlePart::Cause::kOtherThread;
-      const std::string name =
-          NameOfPart(analysis, part, paths.tree(), is_sample ? idle.Of(part) : PathId{});
-      values[several ? Format("GPU {}: {}", part.gpu, name) : name].push_back(part.ns);
-    }
+  for (const GpuBusy& gpu : busy) {
+    VisitGaps(analysis, gpu, [&](const IdleGap& gap) {
+      for (const IdlePart& part : parts.Of(gap)) {
+        const bool is_sample =
+            part.cause == IdlePart::Cause::kSample || part.cause == IdlePart::Cause::kOtherThread;
+        const std::string name =
+            NameOfPart(analysis, part, paths.tree(), is_sample ? idle.Of(part) : PathId{});
+        values[idle_gpus > 1 ? Format("GPU {}: {}", part.gpu, name) : name].push_back(part.ns);
+      }
+    });
   }
   return SummarizeByTotal(values);
 }

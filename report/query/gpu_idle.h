@@ -167,6 +167,6 @@ class IdlePaths {
 PathId MostOf(const CallTree& tree, const std::map<PathId, uint64_t>& times);
 
 // Idle time by innermost function. With several GPUs, names begin with "GPU 0: ".
-std::vector<Statistics> IdleTimes(Analysis& analysis);
+std::vector<Statistics> IdleTimes(Analysis& analysis, const std::vector<GpuBusy>& busy);
 
 }  // namespace xpu

@@ -28,12 +28,19 @@ struct Part {
 class WaitFinder {
  public:
   WaitFinder(const Analysis& analysis, const GpuNames& names) : analysis_(analysis), names_(names) {
-    const GpuWorkList& work = analysis.correlation.work;
+    for (const GpuWork& work : analysis.Work()) {
+      if (IsTimedWait(analysis, work)) PartsOf(work);  // no other lists are needed
+    }
+    const GpuWorkList& all = analysis.correlation.work;
     for (const uint32_t i : analysis.Work().places()) {
-      if (!work[i].timed || work[i].kind == WorkKind::kSynchronization) continue;
-      const Part part{work[i].start_ns, work[i].end_ns, 0, i};
-      of_process_[work[i].instance].push_back(part);
-      of_stream_[{work[i].instance, work[i].stream_id}].push_back(part);
+      const GpuWork& work = all[i];
+      if (!work.timed || work.kind == WorkKind::kSynchronization) continue;
+      const Part part{work.start_ns, work.end_ns, 0, i};
+      const auto add = [&](auto& lists, const auto& key) {
+        if (const auto list = lists.find(key); list != lists.end()) list->second.push_back(part);
+      };
+      add(of_process_, work.instance);
+      add(of_stream_, std::pair(work.instance, work.stream_id));
       parts_left_ += kWaitsAtOnce;
     }
     for (auto& [instance, parts] : of_process_) KeepFirst(parts);
@@ -52,6 +59,12 @@ class WaitFinder {
     const uint32_t type =
         analysis_.model.events.synchronizations.Get<&Synchronization::type>(wait.index);
     return SynchronizationName(type) == "stream";
+  }
+
+  // The work that a wait may be for.
+  std::vector<Part>& PartsOf(const GpuWork& wait) {
+    return IsOfStream(wait) ? of_stream_[{wait.instance, wait.stream_id}]
+                            : of_process_[wait.instance];
   }
 
   static void KeepFirst(std::vector<Part>& parts) {
@@ -75,8 +88,7 @@ class WaitFinder {
         wait.launch == GpuWork::kNoLaunch
             ? names_.Title(wait)
             : ApiNameOf(analysis_.api_names, analysis_.correlation.launches[wait.launch]);
-    const std::vector<Part>& running =
-        IsOfStream(wait) ? of_stream_[{wait.instance, wait.stream_id}] : of_process_[wait.instance];
+    const std::vector<Part>& running = PartsOf(wait);
     std::map<std::string, uint64_t> waited;  // one value for each name and wait
     uint64_t ran_ns = 0;
     const auto first = FirstEndingAfter(running, wait.start_ns);

@@ -413,8 +413,8 @@ bool CountsTime(const Analysis& analysis, const MergeOptions& options) {
          SamplesCountTime(analysis.model, analysis.shown);
 }
 
-std::string EstimateText(const Analysis& analysis) {
-  const uint64_t kernels = analysis.kernels_by_estimate;
+std::string EstimateText(const CallTree& tree) {
+  const uint64_t kernels = tree.kernels_by_estimate;
   if (kernels == 0) return {};
   return Format(
       "{} {} launched from several call paths: the time of {} lines is an estimate there, "

@@ -63,9 +63,8 @@ bool TakesSlices(MergeMode mode);
 // a tree with GPU time: of kMerge one of the two is left, the samples when they were asked for.
 bool CountsTime(const Analysis& analysis, const MergeOptions& options);
 
-// That lines of kernels have no exact time in the tree that was built last, for standard error;
-// empty: all do.
-std::string EstimateText(const Analysis& analysis);
+// That lines of kernels have no exact time in the tree, for standard error; empty: all do.
+std::string EstimateText(const CallTree& tree);
 
 // For standard error: what kMerge leaves out for that reason, that samples do not count their
 // event, and that kWall lacks the time in which threads did not run. Empty: none is so.

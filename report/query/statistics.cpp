@@ -200,7 +200,7 @@ std::vector<Statistics> GraphTimes(const Analysis& analysis, const GpuNames& nam
 std::vector<Statistics> ApiTimes(const Analysis& analysis) {
   ValuesByName values;
   for (const Launch& launch :
-       Selected(analysis.correlation.launches, analysis.shown.scaled_launches)) {
+       Selected(analysis.correlation.launches, analysis.shown.counted_launches)) {
     if (!launch.has_call && launch.probe == 0) continue;  // nothing but its stack is known
     values[ApiNameOf(analysis.api_names, launch)].push_back(launch.end_ns - launch.start_ns);
   }

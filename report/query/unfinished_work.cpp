@@ -301,18 +301,8 @@ std::vector<UnfinishedProcess> Finder::Find() {
   FindOpenCalls();
   AddUndelivered();
   FindEnds();
-  const Selection& shown = analysis_.shown;
-  std::set<InstanceId> launching;
-  for (const Launch& launch : analysis_.Launches()) launching.insert(launch.instance);
-  const auto is_shown = [&](InstanceId instance) {
-    if (launching.contains(instance)) return true;
-    const bool has_time_range = shown.from_ns != 0 || shown.to_ns != UINT64_MAX;
-    return has_time_range && !shown.chooses_calls &&
-           (!shown.pids || shown.pids->contains(analysis_.correlation.PidOf(instance)));
-  };
   std::vector<UnfinishedProcess> all;
   for (auto& [instance, process] : processes_) {
-    if (!is_shown(instance)) continue;
     SortByLaunch(process.streams,
                  [this](const UnfinishedStream& stream) { return LaunchOf(stream.work.front()); });
     SortByLaunch(process.undelivered, [](const LaunchGroup& launches) { return launches.first; });
@@ -328,7 +318,19 @@ std::vector<UnfinishedProcess> Finder::Find() {
 }  // namespace
 
 std::vector<UnfinishedProcess> FindUnfinished(const Analysis& analysis) {
-  return Finder(analysis).Find();
+  std::vector<UnfinishedProcess> found = analysis.memo.Get<std::vector<UnfinishedProcess>>(
+      "", [&] { return Finder(analysis).Find(); });
+  const Selection& shown = analysis.shown;
+  if (found.empty()) return found;
+  std::set<InstanceId> launching;
+  for (const Launch& launch : analysis.Launches()) launching.insert(launch.instance);
+  const bool has_time_range = shown.from_ns != 0 || shown.to_ns != UINT64_MAX;
+  std::erase_if(found, [&](const UnfinishedProcess& process) {
+    if (launching.contains(process.instance)) return false;
+    const uint32_t pid = analysis.correlation.PidOf(process.instance);
+    return !has_time_range || shown.chooses_calls || (shown.pids && !shown.pids->contains(pid));
+  });
+  return found;
 }
 
 uint64_t PendingNs(const Analysis& analysis, const UnfinishedProcess& process, uint32_t launch) {

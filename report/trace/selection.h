@@ -45,8 +45,8 @@ struct Selection {
 
   // With --sample each event stands for so many.
   uint64_t scale = 1;
-  // The part of `launches` that does; the others are there because work refers to them.
-  EventSet scaled_launches;
+  // The part of `launches` that counts; the others are there because work refers to them.
+  EventSet counted_launches;
 
   // The following are set by a filter.
   std::string filter_text;                    // its options; empty: there is none

@@ -63,7 +63,7 @@ class FoldedStacks {
   // In the order of their frames' names, stacks that read the same joined. `other`: a second value
   // of each path, by path - 1, or none.
   FoldedStacks(const CallTree& tree, std::span<const uint64_t> other, const FrameTable& frames,
-               const FoldedOptions& options);
+               const ViewOptions& options);
 
   const std::vector<Line>& lines() const { return lines_; }
   std::string TextOf(const Line& line) const;
@@ -83,7 +83,7 @@ class FoldedStacks {
 };
 
 FoldedStacks::FoldedStacks(const CallTree& tree, std::span<const uint64_t> other,
-                           const FrameTable& frames, const FoldedOptions& options) {
+                           const FrameTable& frames, const ViewOptions& options) {
   NameFrames(frames);
   const ptrdiff_t group = options.merge.by == GroupBy::kNothing ? 0 : 1;  // stays first
   for (uint32_t i = 0; i < tree.nodes().size(); ++i) {
@@ -145,7 +145,7 @@ std::vector<uint64_t> FoldedStacks::Rounded(uint64_t Line::*value, uint64_t unit
 }
 
 // Events that do not count time have no units: their lines are whole numbers.
-uint64_t UnitNs(const Analysis& analysis, const FoldedOptions& options) {
+uint64_t UnitNs(const Analysis& analysis, const ViewOptions& options) {
   if (!CountsTime(analysis, options.merge)) return 1;
   switch (options.unit) {
     case TimeUnit::kMicroseconds:
@@ -204,13 +204,13 @@ std::string WhyNoStacks(const Analysis& analysis, MergeMode mode) {
   return text;
 }
 
-void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& output,
+void WriteFolded(Analysis& analysis, const ViewOptions& options, Output& output,
                  std::string& notes) {
   MergeOptions merge = options.merge;
   merge.count_samples = options.unit == TimeUnit::kSamples && !CountsTime(analysis, options.merge);
   const CallTree tree =
       merge.mode == MergeMode::kCritical
-          ? BuildCriticalTree(analysis, options.critical, merge.kernel_names, merge.paths)
+          ? BuildCriticalTree(analysis, options.steps, merge.kernel_names, merge.paths)
           : BuildCallTree(analysis, merge);
   const FoldedStacks stacks(tree, {}, analysis.frames, options);
   const std::vector<FoldedStacks::Line>& lines = stacks.lines();
@@ -226,7 +226,7 @@ void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& outpu
     }
     output.Write(ShownText::Of("{} {}\n", stacks.TextOf(lines[i]), rounded[i]));
   }
-  notes += LeftOutText(analysis, options.merge) + EstimateText(analysis);
+  notes += LeftOutText(analysis, options.merge) + EstimateText(tree);
   if (lines.empty()) notes += WhyNoStacks(analysis, options.merge.mode);
   if (left_out > 0) {
     AppendFormat(
@@ -238,7 +238,7 @@ void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& outpu
 }
 
 void WriteSlowStepsFolded(const SlowSteps& steps, Analysis& slow, Analysis& median,
-                          const FoldedOptions& options, Output& output, std::string& notes) {
+                          const ViewOptions& options, Output& output, std::string& notes) {
   const StepComparison compared = CompareSteps(steps, slow, median, options.merge);
   const FoldedStacks stacks(compared.tree, compared.median_ns, slow.frames, options);
   const uint64_t unit_ns = UnitNs(slow, options);
@@ -261,7 +261,7 @@ View FoldedView() {
       .shows_paths = true,
       .write =
           [](const ViewInput& input) {
-            const FoldedOptions& options = input.options.folded;
+            const ViewOptions& options = input.options;
             if (input.slow_steps == nullptr) {
               WriteFolded(input.analysis, options, input.output, input.notes);
             } else {

@@ -28,11 +28,11 @@ std::string AsWord(std::string_view name) {
 
 class Script {
  public:
-  Script(Analysis& analysis, const ScriptOptions& options, Output& output)
+  Script(Analysis& analysis, const ViewOptions& options, Output& output)
       : analysis_(analysis),
         output_(output),
-        paths_(analysis, {.graph_stacks = options.graph_stacks}),
-        leaves_(analysis, options.kernel_names),
+        paths_(analysis, {.graph_stacks = options.merge.paths.graph_stacks}),
+        leaves_(analysis, options.merge.kernel_names),
         names_events_(FindSampledEvents(analysis.model, analysis.shown).size() > 1 ||
                       !SamplesCountTime(analysis.model, analysis.shown)),
         weights_(analysis.model, analysis.shown),
@@ -208,7 +208,7 @@ void Script::AppendWait(const Owned<OffCpuWait>& wait) {
 
 }  // namespace
 
-void WriteScript(Analysis& analysis, const ScriptOptions& options, Output& output) {
+void WriteScript(Analysis& analysis, const ViewOptions& options, Output& output) {
   Script(analysis, options, output).Write();
 }
 
@@ -219,10 +219,7 @@ View ScriptView() {
       .takes_sample = true,
       .events = View::Events::kAll,
       .write =
-          [](const ViewInput& input) {
-            WriteScript(input.analysis, {input.options.kernel_names, input.options.graph_stacks},
-                        input.output);
-          },
+          [](const ViewInput& input) { WriteScript(input.analysis, input.options, input.output); },
   };
 }
 

@@ -20,106 +20,81 @@
 #include "report/critical_path/critical_options.h"
 #include "report/query/merge.h"
 #include "report/workload/slow_steps.h"
-#include "report/workload/steps.h"
+#include "report/workload/step_selection.h"
 
 namespace xpu {
 
 enum class TimeUnit : uint8_t { kMicroseconds, kNanoseconds, kSamples };
 enum class TableFormat : uint8_t { kTable, kCsv, kJson };
 
-struct SummaryOptions {
-  KernelNames kernel_names = KernelNames::kFull;
-  FilterOptions filter = {};               // what was given, for the commands that it suggests
-  std::vector<std::string> captures = {};  // likewise; "-": standard input
-  StepDefinition steps = {};
-};
+// Options of the command line that views know. Each view reads those that it has.
+struct ViewOptions {
+  FilterOptions filter = {};
+  // Several are merged; "-" is standard input.
+  std::vector<std::string> captures = {"capture.xpu"};
+  StepOptions steps = {};
+  uint64_t sample_rate = 1;  // one of so many events
+  // What stacks are; the names of kernels and the stacks of graphs in all views.
+  MergeOptions merge = {};
+  bool kernel_names_are_given = false;
+  std::string value = {};  // of View::value
 
-struct FoldedOptions {
-  MergeOptions merge;
+  // --folded
   TimeUnit unit = TimeUnit::kMicroseconds;
   bool reverse = false;  // innermost frame first
-  CriticalOptions critical = {};
-};
-
-struct FlameGraphOptions {
-  MergeOptions merge;
-  std::string title;  // empty: the command line of the recording
-  CriticalOptions critical = {};
-};
-
-struct TopOptions {
+  // --flamegraph
+  std::string title = {};  // empty: the command line of the recording
+  // --perfetto, --chrome-trace
+  uint64_t max_events = 0;  // 0: no limit
+  // --top, --diff
   uint64_t rows = 20;  // of each table, 0: all; of CSV and JSON all when none are asked for
   TableFormat format = TableFormat::kTable;
-  std::string table;           // only this one, empty: all
-  std::string sort;            // by this column, largest first; empty: as the table comes
-  bool is_subsampled = false;  // only tables that can be scaled from a sample
-  KernelNames kernel_names = KernelNames::kFull;
-  KernelNames path_kernel_names =
-      KernelNames::kShort;  // in call paths, where they are the last of many
-  GraphStacks graph_stacks = GraphStacks::kBoth;
-  StepDefinition steps = {};
-  CriticalOptions critical = {};
+  std::string table = {};  // only this one, empty: all
+  std::string sort = {};   // by this column, largest first; empty: as the table comes
   std::vector<Speedup> speedups = {};
   bool per_step = false;  // --diff --by step
-};
 
-struct ScriptOptions {
-  KernelNames kernel_names = KernelNames::kFull;
-  GraphStacks graph_stacks = GraphStacks::kBoth;
-};
-
-struct TraceOptions {
-  KernelNames kernel_names = KernelNames::kFull;
-  GraphStacks graph_stacks = GraphStacks::kBoth;
-  uint64_t max_events = 0;  // 0: no limit
-  StepDefinition steps = {};
-  CriticalOptions critical = {};
-};
-
-// Options of the command line that views know.
-struct ViewOptions {
-  std::vector<std::string> captures = {"capture.xpu"};  // more than one: merged
-  FilterOptions filter;
-  KernelNames kernel_names = KernelNames::kFull;
-  GraphStacks graph_stacks = GraphStacks::kBoth;
-  FoldedOptions folded;
-  FlameGraphOptions flame_graph;
-  TraceOptions trace;
-  TopOptions top;
-  StepDefinition steps;  // of all views
-  std::string value;     // of View::value
+  // Names of kernels in tables: of a screen's width where a person reads them.
+  KernelNames TableKernelNames() const {
+    const bool are_short = !kernel_names_are_given && format == TableFormat::kTable;
+    return are_short ? KernelNames::kShort : merge.kernel_names;
+  }
+  // Names in the call paths of tables, where kernels are the last of many frames.
+  KernelNames PathKernelNames() const {
+    return kernel_names_are_given ? merge.kernel_names : KernelNames::kShort;
+  }
 };
 
 // Writes what was recorded, the ledger, the top of each table; within 80 columns.
-void WriteSummary(Analysis& analysis, const SummaryOptions& options, Output& output);
+void WriteSummary(Analysis& analysis, const ViewOptions& options, Output& output);
 // One line `frame;frame;... value` per path, sorted. `notes` gets a sentence about the paths whose
 // time rounds to 0 and which are left out.
-void WriteFolded(Analysis& analysis, const FoldedOptions& options, Output& output,
+void WriteFolded(Analysis& analysis, const ViewOptions& options, Output& output,
                  std::string& notes);
 // Why a view of stacks shows none: a sentence and which mode shows something, for standard error.
 // Empty when the capture is.
 std::string WhyNoStacks(const Analysis& analysis, MergeMode mode);
 // One HTML file that needs nothing else.
-void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Output& output,
+void WriteFlameGraph(Analysis& analysis, const ViewOptions& options, Output& output,
                      std::string& notes);
 // Trace Event Format, for Perfetto and chrome://tracing. `notes` gets a sentence when
 // options.max_events cut it.
-void WriteChromeTrace(Analysis& analysis, const TraceOptions& options, Output& output,
+void WriteChromeTrace(Analysis& analysis, const ViewOptions& options, Output& output,
                       std::string& notes);
 // Perfetto's own format, with the stacks of CPU samples; `notes` as above.
-void WritePerfetto(Analysis& analysis, const TraceOptions& options, Output& output,
+void WritePerfetto(Analysis& analysis, const ViewOptions& options, Output& output,
                    std::string& notes);
 // `notes`, if given, gets what of the options had no effect.
-void WriteTop(Analysis& analysis, const TopOptions& options, Output& output,
+void WriteTop(Analysis& analysis, const ViewOptions& options, Output& output,
               std::string* notes = nullptr);
 // The views of slow steps, beside median ones (--slow-steps).
 void WriteSlowStepsFolded(const SlowSteps& steps, Analysis& slow, Analysis& median,
-                          const FoldedOptions& options, Output& output, std::string& notes);
+                          const ViewOptions& options, Output& output, std::string& notes);
 void WriteSlowStepsFlameGraph(const SlowSteps& steps, Analysis& slow, Analysis& median,
-                              const FlameGraphOptions& options, Output& output, std::string& notes);
+                              const ViewOptions& options, Output& output, std::string& notes);
 // Time by call path, or the table that is asked for.
 void WriteSlowStepsTable(const SlowSteps& steps, Analysis& slow, Analysis& median,
-                         const TopOptions& options, Output& output, std::string& notes);
+                         const ViewOptions& options, Output& output, std::string& notes);
 // The captures that --diff compares. Several captures on a side are runs of the same.
 struct DiffCapture {
   Analysis* analysis = nullptr;
@@ -130,10 +105,10 @@ struct DiffCaptures {
   std::vector<DiffCapture> after;
 };
 // The tables of captures side by side, what became slower first.
-void WriteDiff(const DiffCaptures& captures, const TopOptions& options, Output& output,
+void WriteDiff(const DiffCaptures& captures, const ViewOptions& options, Output& output,
                std::string& notes);
 // One line for each event, in order of time.
-void WriteScript(Analysis& analysis, const ScriptOptions& options, Output& output);
+void WriteScript(Analysis& analysis, const ViewOptions& options, Output& output);
 // Every record as one line of text.
 void WriteDump(const Analysis& analysis, Output& output);
 

@@ -11,7 +11,6 @@
 #include "report/analysis/gpu_names.h"
 #include "report/base/flat_map.h"
 #include "report/query/gpu_busy.h"
-#include "report/query/gpu_idle.h"
 #include "report/workload/framework_names.h"
 
 namespace xpu {
@@ -93,21 +92,23 @@ class PathOperators {
 
 class Costs {
  public:
-  Costs(Analysis& analysis, const PathOptions& options)
+  Costs(Analysis& analysis, CallPaths& paths)
       : analysis_(analysis),
-        paths_(analysis, options),
+        paths_(paths),
         names_(analysis, KernelNames::kFull),
         at_path_(analysis.frames, paths_.tree(), operators_) {
     paths_.NameAhead({.launches = true});
   }
 
-  std::vector<OperatorCost> Take() {
+  std::vector<OperatorCost> Take(const std::vector<GpuBusy>& busy) {
     of_launch_.resize(analysis_.correlation.launches.size());
     for (const uint32_t place : analysis_.Work().places()) AddWork(place);
     for (uint32_t launch = 0; launch < of_launch_.size(); ++launch) {
       if (of_launch_[launch]) AddLaunch(launch, of_launch_[launch]);
     }
-    for (const IdleGap& gap : FindAllGaps(analysis_)) AddGap(gap);
+    for (const GpuBusy& gpu : busy) {
+      VisitGaps(analysis_, gpu, [this](const IdleGap& gap) { AddGap(gap); });
+    }
     for (auto& [of, libraries] : libraries_) operators_[of].libraries = TextOf(libraries);
     std::vector<OperatorCost> rows = operators_.Take();
     std::erase_if(rows, [](const OperatorCost& row) {
@@ -158,8 +159,7 @@ class Costs {
 
   // A replay is launched by one call, whichever operators its nodes are of.
   OperatorId OfCall(const GpuWork& node) {
-    const Launch& launch = analysis_.correlation.launches[node.launch];
-    const PathOperators::At at = at_path_.Of(paths_.OfLaunch(launch));
+    const PathOperators::At at = at_path_.Of(paths_.OfLaunchAt(node.launch));
     return at.innermost ? at.innermost : operators_.Intern(kNoOperator, at.is_backward);
   }
 
@@ -225,7 +225,7 @@ class Costs {
   }
 
   Analysis& analysis_;
-  CallPaths paths_;
+  CallPaths& paths_;
   const GpuNames names_;
   OperatorTable operators_;
   PathOperators at_path_;
@@ -236,8 +236,9 @@ class Costs {
 
 }  // namespace
 
-std::vector<OperatorCost> OperatorCosts(Analysis& analysis, const PathOptions& paths) {
-  return Costs(analysis, paths).Take();
+std::vector<OperatorCost> OperatorCosts(Analysis& analysis, CallPaths& paths,
+                                        const std::vector<GpuBusy>& busy) {
+  return Costs(analysis, paths).Take(busy);
 }
 
 std::vector<Statistics> KernelLibraryTimes(const Analysis& analysis) {

@@ -13,6 +13,7 @@
 
 #include "report/analysis/analysis.h"
 #include "report/analysis/call_paths.h"
+#include "report/query/gpu_busy.h"
 #include "report/query/statistics.h"
 
 namespace xpu {
@@ -32,8 +33,9 @@ struct OperatorCost {
 // Instead of the operator of work that has none.
 inline constexpr std::string_view kNoOperator = "[no operator]";
 
-// In order of self time, largest first, then total time and name.
-std::vector<OperatorCost> OperatorCosts(Analysis& analysis, const PathOptions& paths);
+// In order of self time, largest first, then total time and name. `busy`: FindGpuBusy.
+std::vector<OperatorCost> OperatorCosts(Analysis& analysis, CallPaths& paths,
+                                        const std::vector<GpuBusy>& busy);
 
 // Kernels by the library that they are of: KernelLibraryOf.
 std::vector<Statistics> KernelLibraryTimes(const Analysis& analysis);

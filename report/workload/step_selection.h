@@ -20,6 +20,11 @@ struct StepRange {
 // "37", "10-20", "100-", "-5". kUsage: it is none of these.
 Result<StepRange> ParseStepRange(std::string_view text);
 
+struct StepOptions {
+  StepDefinition definition = {};
+  std::optional<StepRange> range = {};  // none: all steps after the warm-up
+};
+
 // Keeps the steps of each series that have these numbers and lie within the time that is selected.
 std::vector<StepSeries> ShownSteps(std::vector<StepSeries> all,
                                    const std::optional<StepRange>& range, const Selection& shown);

@@ -336,7 +336,9 @@ Result<StepDefinition> ParseStepDefinition(std::string_view text) {
                "for example --step function:train_step"};
 }
 
-std::vector<StepSeries> FindSteps(Analysis& analysis, const StepDefinition& definition) {
+namespace {
+
+std::vector<StepSeries> FindAllSteps(Analysis& analysis, const StepDefinition& definition) {
   Finder finder(analysis);
   std::vector<StepSeries> found;
   if (definition.kind == StepDefinition::Kind::kDetected) {
@@ -348,8 +350,17 @@ std::vector<StepSeries> FindSteps(Analysis& analysis, const StepDefinition& defi
                                                            : finder.OfFunction(pattern.value());
   }
   std::erase_if(found, [](const StepSeries& series) { return series.steps.empty(); });
-  KeepShown(analysis, found);
   for (StepSeries& series : found) CountWarmUp(series);
+  return found;
+}
+
+}  // namespace
+
+std::vector<StepSeries> FindSteps(Analysis& analysis, const StepDefinition& definition) {
+  const std::string key = Format("{}:{}", static_cast<int>(definition.kind), definition.pattern);
+  std::vector<StepSeries> found = analysis.memo.Get<std::vector<StepSeries>>(
+      key, [&] { return FindAllSteps(analysis, definition); });
+  KeepShown(analysis, found);
   return found;
 }
 

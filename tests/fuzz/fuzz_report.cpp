@@ -83,17 +83,17 @@ void WriteViews(const Choice& choice, Analysis& analysis, Output& output) {
                            .device_tags = (choice.merge & 0x40) != 0,
                            .by = Choice::Of<GroupBy>(choice.merge, 3, 5),
                            .nvtx_frames = (choice.merge & 0x80) != 0};
-  WriteSummary(analysis, {.kernel_names = names}, output);
+  WriteSummary(analysis, {.merge = merge}, output);
   WriteFolded(analysis,
               {.merge = merge,
                .unit = Choice::Of<TimeUnit>(choice.views, 3, 3),
                .reverse = (choice.views & 0x40) != 0},
               output, notes);
   WriteFlameGraph(analysis, {.merge = merge, .title = {}}, output, notes);
-  WriteChromeTrace(analysis, {.kernel_names = names, .graph_stacks = stacks}, output, notes);
-  WritePerfetto(analysis, {.kernel_names = names, .graph_stacks = stacks}, output, notes);
+  WriteChromeTrace(analysis, {.merge = merge}, output, notes);
+  WritePerfetto(analysis, {.merge = merge}, output, notes);
   WriteTables(choice, analysis, output);
-  WriteScript(analysis, {names, stacks}, output);
+  WriteScript(analysis, {.merge = merge}, output);
   WriteDump(analysis, output);
   WritePprof(analysis, {names, stacks}, output);
   WriteExports(analysis, stacks);

@@ -297,7 +297,7 @@ void TraceWriter::Finish(std::span<const Fact> facts) {
   text_.Clear();
 }
 
-void WriteChromeTrace(Analysis& analysis, const TraceOptions& options, Output& output,
+void WriteChromeTrace(Analysis& analysis, const ViewOptions& options, Output& output,
                       std::string& notes) {
   const uint64_t base_ns = FirstTimeOf(analysis);
   TraceWriter writer(output, base_ns);
@@ -316,7 +316,7 @@ View ChromeTraceView() {
       .events = View::Events::kOneClockAndMoments,
       .write =
           [](const ViewInput& input) {
-            WriteChromeTrace(input.analysis, input.options.trace, input.output, input.notes);
+            WriteChromeTrace(input.analysis, input.options, input.output, input.notes);
           },
   };
 }

@@ -18,9 +18,7 @@ constexpr size_t kMostLanes = 8;
 constexpr double kTopTimes = 3;
 
 std::string LaneName(const Analysis& analysis, const Owner& thread) {
-  if (const auto rank = analysis.job.NumberOf(thread.process, thread.pid)) {
-    return Format("rank{}", *rank);
-  }
+  if (const auto rank = analysis.tracks[thread.track].rank) return Format("rank{}", *rank);
   return analysis.processes.ThreadTitle(thread.process, thread.pid);
 }
 

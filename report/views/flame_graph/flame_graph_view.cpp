@@ -109,7 +109,7 @@ std::string UnitName(const Analysis& analysis, const MergeOptions& options) {
   return CountsTime(analysis, options) ? "ns" : SampleUnit(analysis.model, analysis.shown);
 }
 
-void WriteRecording(Analysis& analysis, const FlameGraphOptions& options, PageData& writer) {
+void WriteRecording(Analysis& analysis, const ViewOptions& options, PageData& writer) {
   const Model& model = analysis.model;
   RecordingInfo info;
   const auto& infos = model.events.recording_info;
@@ -305,7 +305,7 @@ std::vector<FlameNode> InFlameOrder(const CallTree& tree, const FrameTable& fram
   return in_order;
 }
 
-void WriteFlameGraphData(Analysis& analysis, const CallTree& tree, const FlameGraphOptions& options,
+void WriteFlameGraphData(Analysis& analysis, const CallTree& tree, const ViewOptions& options,
                          Output& output, const FlameComparison* compared, const FlameStrip* strip,
                          const FlameCode* code) {
   const std::vector<FlameNode> nodes =
@@ -334,7 +334,7 @@ void WriteFlameGraphData(Analysis& analysis, const CallTree& tree, const FlameGr
 
 namespace {
 
-void WritePage(Analysis& analysis, const CallTree& tree, const FlameGraphOptions& options,
+void WritePage(Analysis& analysis, const CallTree& tree, const ViewOptions& options,
                const FlameComparison* compared, const FlameStrip* strip, Output& output) {
   const size_t data = kFlameGraphPage.find(kFlameGraphData);
   XPU_CHECK(data != std::string_view::npos);
@@ -346,11 +346,11 @@ void WritePage(Analysis& analysis, const CallTree& tree, const FlameGraphOptions
 
 }  // namespace
 
-void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Output& output,
+void WriteFlameGraph(Analysis& analysis, const ViewOptions& options, Output& output,
                      std::string& notes) {
   const MergeOptions& merge = options.merge;
   std::vector<StepSeries> steps;
-  if (TakesSlices(merge.mode)) steps = FindSteps(analysis, options.critical.steps);
+  if (TakesSlices(merge.mode)) steps = FindSteps(analysis, options.steps.definition);
   std::erase_if(steps, [](const StepSeries& series) { return !IsCredible(series); });
   // Where there are no steps to choose, spans of the GPUs' time are.
   const bool has_parts = steps.empty() && merge.mode != MergeMode::kMemory;
@@ -358,20 +358,19 @@ void WriteFlameGraph(Analysis& analysis, const FlameGraphOptions& options, Outpu
   SlicedTimes sliced = parts.empty() ? SliceBySteps(analysis, steps) : SliceByParts(parts);
   const CallTree tree =
       merge.mode == MergeMode::kCritical
-          ? BuildCriticalTree(analysis, options.critical, merge.kernel_names, merge.paths)
+          ? BuildCriticalTree(analysis, options.steps, merge.kernel_names, merge.paths)
           : BuildCallTree(analysis, merge, TakesSlices(merge.mode) ? &sliced : nullptr);
-  notes += LeftOutText(analysis, options.merge) + EstimateText(analysis);
+  notes += LeftOutText(analysis, options.merge) + EstimateText(tree);
   if (tree.nodes().empty()) notes += WhyNoStacks(analysis, options.merge.mode);
   std::optional<FlameStrip> strip =
-      parts.empty() ? StripOfSteps(analysis, options.critical.steps, steps, sliced)
+      parts.empty() ? StripOfSteps(analysis, options.steps.definition, steps, sliced)
                     : StripOfParts(analysis, parts, sliced);
   if (strip && parts.empty()) AddGpuLanes(analysis, *strip);
   WritePage(analysis, tree, options, nullptr, strip ? &*strip : nullptr, output);
 }
 
 void WriteSlowStepsFlameGraph(const SlowSteps& steps, Analysis& slow, Analysis& median,
-                              const FlameGraphOptions& options, Output& output,
-                              std::string& notes) {
+                              const ViewOptions& options, Output& output, std::string& notes) {
   const StepComparison compared = CompareSteps(steps, slow, median, options.merge);
   const std::string text = SlowStepsText(steps, compared, slow.frames);
   notes += LeftOutText(slow, options.merge) + text;
@@ -390,7 +389,7 @@ View FlameGraphView() {
       .file_name_end = ".html",
       .write =
           [](const ViewInput& input) {
-            const FlameGraphOptions& options = input.options.flame_graph;
+            const ViewOptions& options = input.options;
             if (input.slow_steps == nullptr) {
               WriteFlameGraph(input.analysis, options, input.output, input.notes);
             } else {

@@ -59,7 +59,7 @@ struct FlameComparison {
 
 // `compared`, `strip`, `code`: nullptr where nothing is compared, or above the picture, or no
 // kernel has samples.
-void WriteFlameGraphData(Analysis& analysis, const CallTree& tree, const FlameGraphOptions& options,
+void WriteFlameGraphData(Analysis& analysis, const CallTree& tree, const ViewOptions& options,
                          Output& output, const FlameComparison* compared = nullptr,
                          const FlameStrip* strip = nullptr, const FlameCode* code = nullptr);
 

@@ -436,7 +436,7 @@ void PerfettoWriter::Finish(std::span<const Fact> facts) {
   compressor_.Finish();
 }
 
-void WritePerfetto(Analysis& analysis, const TraceOptions& options, Output& output,
+void WritePerfetto(Analysis& analysis, const ViewOptions& options, Output& output,
                    std::string& notes) {
   const uint64_t base_ns = FirstTimeOf(analysis);
   PerfettoWriter writer(analysis, base_ns, output);
@@ -455,7 +455,7 @@ View PerfettoView() {
       .events = View::Events::kOneClockAndMoments,
       .write =
           [](const ViewInput& input) {
-            WritePerfetto(input.analysis, input.options.trace, input.output, input.notes);
+            WritePerfetto(input.analysis, input.options, input.output, input.notes);
           },
   };
 }

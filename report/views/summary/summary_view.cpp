@@ -22,11 +22,11 @@ namespace {
 
 class Summary {
  public:
-  Summary(Analysis& analysis, const SummaryOptions& options, Output& output)
+  Summary(Analysis& analysis, const ViewOptions& options, Output& output)
       : analysis_(analysis),
         model_(analysis.model),
         options_(options),
-        kernel_names_(options.kernel_names),
+        kernel_names_(options.merge.kernel_names),
         text_(output) {}
 
   void Write() {
@@ -43,8 +43,9 @@ class Summary {
     WriteGpuMetrics(analysis_, text_);
     WriteMemory();
     std::vector<StepSeries> steps;
-    if (analysis_.shown.filter_text.empty()) steps = FindSteps(analysis_, options_.steps);
-    if (WriteSteps(analysis_, options_.steps, steps, text_)) {
+    if (analysis_.shown.filter_text.empty())
+      steps = FindSteps(analysis_, options_.steps.definition);
+    if (WriteSteps(analysis_, options_.steps.definition, steps, text_)) {
       text_.Command(CommandOf(
           {.what = {},
            .next = "--slow-steps --flamegraph -o slow.html" + StepOption(options_.filter)}));
@@ -82,17 +83,10 @@ class Summary {
 
   Analysis& analysis_;
   const Model& model_;
-  const SummaryOptions& options_;
+  const ViewOptions& options_;
   const KernelNames kernel_names_;
   SummaryText text_;
 };
-
-bool HasNoMatches(const Analysis& analysis) {
-  return analysis.CpuSamples().empty() && analysis.ProbeHits().empty() &&
-         analysis.Launches().empty() && analysis.Work().empty() &&
-         analysis.MemoryOperations().empty() && analysis.AllocatorEvents().empty() &&
-         analysis.nvtx.empty() && analysis.OffCpuWaits().empty() && analysis.OffCpuSums().empty();
-}
 
 void Summary::WriteProgram() {
   if (!model_.captures.empty()) {
@@ -128,7 +122,7 @@ void Summary::WriteProgram() {
   WriteJob(analysis_, text_);
   if (analysis_.shown.filter_text.empty()) return;
   text_.Line("filters",
-             analysis_.shown.filter_text + (HasNoMatches(analysis_) ? " (nothing matches)" : ""));
+             analysis_.shown.filter_text + (analysis_.ShowsNothing() ? " (nothing matches)" : ""));
 }
 
 void Summary::WriteProcesses() {
@@ -390,7 +384,7 @@ void Summary::WriteProbes() {
 
 }  // namespace
 
-void WriteSummary(Analysis& analysis, const SummaryOptions& options, Output& output) {
+void WriteSummary(Analysis& analysis, const ViewOptions& options, Output& output) {
   Summary(analysis, options, output).Write();
 }
 
@@ -398,12 +392,7 @@ View SummaryView() {
   return {
       .has_ledger = true,
       .write =
-          [](const ViewInput& input) {
-            const ViewOptions& options = input.options;
-            WriteSummary(input.analysis,
-                         {options.kernel_names, options.filter, options.captures, options.steps},
-                         input.output);
-          },
+          [](const ViewInput& input) { WriteSummary(input.analysis, input.options, input.output); },
   };
 }
 

@@ -239,7 +239,7 @@ DiffSide SideOf(std::string_view name, const TableKind& kind,
 }
 
 std::vector<std::pair<TableSource, double>> SourcesOf(const std::vector<DiffCapture>& captures,
-                                                      const TopOptions& options) {
+                                                      const ViewOptions& options) {
   std::vector<std::pair<TableSource, double>> sources;
   for (const DiffCapture& capture : captures) {
     size_t steps = 0;
@@ -252,7 +252,7 @@ std::vector<std::pair<TableSource, double>> SourcesOf(const std::vector<DiffCapt
 
 }  // namespace
 
-void WriteDiff(const DiffCaptures& captures, const TopOptions& options, Output& output,
+void WriteDiff(const DiffCaptures& captures, const ViewOptions& options, Output& output,
                std::string& notes) {
   const std::string totals = TotalsText(captures);
   // Readers of CSV and JSON expect nothing before the tables.
@@ -288,7 +288,7 @@ View DiffView() {
       .shows_tables = true,
       .write =
           [](const ViewInput& input) {
-            WriteDiff(input.compared, input.options.top, input.output, input.notes);
+            WriteDiff(input.compared, input.options, input.output, input.notes);
           },
   };
 }

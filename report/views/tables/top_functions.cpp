@@ -155,17 +155,8 @@ class TreeRows {
   std::vector<TreeRow> rows_;
 };
 
-struct Paths {
-  std::shared_ptr<CallPaths> paths;
-  std::vector<LaunchPathTime> rows;
-};
-
-Paths PathsOf(TableSource& source) {
-  Paths found{std::make_shared<CallPaths>(source.analysis,
-                                          PathOptions{.graph_stacks = source.options.graph_stacks}),
-              {}};
-  found.rows = LaunchPathTimes(source.analysis, source.options.path_kernel_names, *found.paths);
-  return found;
+std::vector<LaunchPathTime> PathRows(TableSource& source) {
+  return LaunchPathTimes(source.analysis, source.options.PathKernelNames(), source.paths());
 }
 
 }  // namespace
@@ -173,7 +164,7 @@ Paths PathsOf(TableSource& source) {
 void FillAllFunctions(TableSource& source, Table& table) {
   Analysis& analysis = source.analysis;
   const FrameTable& frames = analysis.frames;
-  const PathOptions paths{.graph_stacks = source.options.graph_stacks};
+  const PathOptions paths{.graph_stacks = source.options.merge.paths.graph_stacks};
   const MergeOptions cpu{.mode = MergeMode::kCpu, .paths = paths};
   FunctionCosts costs;
   const uint64_t cpu_whole = AddTree(BuildCallTree(analysis, cpu), frames, &FunctionCost::cpu_self,
@@ -229,20 +220,20 @@ void FillThreads(TableSource& source, Table& table) {
 }
 
 void FillPaths(TableSource& source, Table& table) {
-  Paths found = PathsOf(source);
-  const uint64_t whole = WholeOf(found.rows);
+  std::vector<LaunchPathTime> rows = PathRows(source);
+  const uint64_t whole = WholeOf(rows);
   const FrameTable& frames = source.analysis.frames;
-  SetRows(table, std::move(found.rows),
-          [whole, paths = found.paths, &frames](const LaunchPathTime& row, Row& cells) {
-            AppendTimes(row.times, whole, cells);
-            cells.push_back(FoldedText(frames, paths->tree().Path(row.path)));
-          });
+  const CallTree& tree = source.paths().tree();
+  SetRows(table, std::move(rows), [whole, &tree, &frames](const LaunchPathTime& row, Row& cells) {
+    AppendTimes(row.times, whole, cells);
+    cells.push_back(FoldedText(frames, tree.Path(row.path)));
+  });
 }
 
 void FillCallTree(TableSource& source, Table& table) {
-  const Paths found = PathsOf(source);
-  const uint64_t whole = WholeOf(found.rows);
-  TreeRows tree(found.paths->tree(), source.analysis.frames, found.rows);
+  const std::vector<LaunchPathTime> rows = PathRows(source);
+  const uint64_t whole = WholeOf(rows);
+  TreeRows tree(source.paths().tree(), source.analysis.frames, rows);
   table.columns = {{"Time (%)"}, {"Total Time (ns)"}, {"Instances"}, {"Call Tree", true}};
   SetRows(table, tree.Take(source.options.rows), [whole](const TreeRow& row, Row& cells) {
     cells.assign({Percent(row.total_ns, whole), std::to_string(row.total_ns),

@@ -174,7 +174,7 @@ namespace {
 void FillCommunication(TableSource& source, bool each_step, Table& table) {
   const Analysis& analysis = source.analysis;
   std::vector<Communication> rows =
-      FindCommunication(source.analysis, source.options.steps, each_step);
+      FindCommunication(source.analysis, source.options.steps.definition, each_step);
   SetRows(table, std::move(rows), [&analysis, each_step](const Communication& row, Row& cells) {
     cells.assign(
         {RankName(analysis, row.rank),

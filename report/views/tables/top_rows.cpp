@@ -41,6 +41,20 @@ void AppendCalls(const ProbeTimes& row, Row& cells) {
 
 }  // namespace
 
+const std::vector<GpuBusy>& TableSource::busy() {
+  if (!busy_) busy_ = FindGpuBusy(analysis);
+  return *busy_;
+}
+
+CallPaths& TableSource::paths() {
+  if (!paths_) {
+    paths_ = std::make_unique<CallPaths>(
+        analysis, PathOptions{.graph_stacks = options.merge.paths.graph_stacks});
+    paths_->NameAhead({.launches = true});
+  }
+  return *paths_;
+}
+
 std::string Megabytes(double bytes) { return Format("{:.3f}", bytes / 1e6); }
 
 void FillKernels(TableSource& source, Table& table) {
@@ -72,7 +86,9 @@ void FillJit(TableSource& source, Table& table) {
   });
 }
 
-void FillIdle(TableSource& source, Table& table) { SetTimes(table, IdleTimes(source.analysis)); }
+void FillIdle(TableSource& source, Table& table) {
+  SetTimes(table, IdleTimes(source.analysis, source.busy()));
+}
 
 void FillWaits(TableSource& source, Table& table) {
   SetTimes(table, WaitTimes(source.analysis, source.names));
@@ -108,7 +124,8 @@ void FillApisAndGpuWork(TableSource& source, Table& table) {
 
 void FillFunctions(TableSource& source, Table& table) {
   const FrameTable& frames = source.analysis.frames;
-  const MergeOptions merge{.mode = MergeMode::kCpu, .kernel_names = source.options.kernel_names};
+  const MergeOptions merge{.mode = MergeMode::kCpu,
+                           .kernel_names = source.options.TableKernelNames()};
   std::vector<FunctionTime> rows = FunctionTimes(BuildCallTree(source.analysis, merge), frames);
   if (!CountsTime(source.analysis, merge))
     table.unit = SampleUnit(source.analysis.model, source.analysis.shown);

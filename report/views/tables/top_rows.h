@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,8 +11,10 @@
 #include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/analysis/analysis.h"
+#include "report/analysis/call_paths.h"
 #include "report/analysis/gpu_names.h"
 #include "report/base/text.h"
+#include "report/query/gpu_busy.h"
 #include "report/query/statistics.h"
 #include "report/views/tables/table.h"
 #include "report/views/view.h"
@@ -55,13 +58,21 @@ void SortByTotal(std::vector<Of>& rows) {
 
 // The data that tables are made of.
 struct TableSource {
-  TableSource(Analysis& of, const TopOptions& with)
-      : analysis(of), options(with), names(of, with.kernel_names) {}
+  TableSource(Analysis& of, const ViewOptions& with)
+      : analysis(of), options(with), names(of, with.TableKernelNames()) {}
 
   Analysis& analysis;
-  const TopOptions& options;
+  const ViewOptions& options;
   const GpuNames names;
   std::string notes = {};  // for standard error: lines
+  // FindGpuBusy, once.
+  const std::vector<GpuBusy>& busy();
+  // Of launches, whose names are known ahead.
+  CallPaths& paths();
+
+ private:
+  std::unique_ptr<CallPaths> paths_;
+  std::optional<std::vector<GpuBusy>> busy_;
 };
 
 // "1.500": 10^6 bytes, for columns in MB.

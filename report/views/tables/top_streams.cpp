@@ -42,7 +42,8 @@ void Add(const GpuWork& work, Busy& busy) {
 }
 
 // Each GPU, then its streams.
-std::vector<Busy> BusyRows(const Analysis& analysis) {
+std::vector<Busy> BusyRows(TableSource& source) {
+  const Analysis& analysis = source.analysis;
   std::map<std::pair<uint32_t, std::optional<Stream>>, Busy> rows;
   Recent of_gpu(rows);
   Recent of_stream(rows);
@@ -55,15 +56,17 @@ std::vector<Busy> BusyRows(const Analysis& analysis) {
     Add(work, busy);
     if (work.end_ns > work.start_ns) busy.spans.push_back({work.start_ns, work.end_ns});
   }
-  std::map<uint32_t, GpuBusy> gpus;
-  for (GpuBusy& gpu : FindGpuBusy(analysis)) {
+  std::map<uint32_t, const GpuBusy*> gpus;
+  for (const GpuBusy& gpu : source.busy()) {
     rows.try_emplace({gpu.gpu, std::nullopt});
-    gpus.emplace(gpu.gpu, std::move(gpu));
+    gpus[gpu.gpu] = &gpu;
   }
+  const GpuBusy none;
   std::vector<Busy> all;
   for (auto& [key, busy] : rows) {
     std::tie(busy.gpu, busy.stream) = key;
-    const GpuBusy& gpu = gpus[busy.gpu];
+    const auto found = gpus.find(busy.gpu);
+    const GpuBusy& gpu = found == gpus.end() ? none : *found->second;
     UniteSpans(busy.spans);
     busy.busy_ns = LengthNs(busy.spans);
     if (!busy.stream) busy.busy_ns = gpu.busy_ns;
@@ -267,7 +270,7 @@ class UnfinishedRows {
 }  // namespace
 
 void FillBusy(TableSource& source, Table& table) {
-  const auto rows = std::make_shared<const std::vector<Busy>>(BusyRows(source.analysis));
+  const auto rows = std::make_shared<const std::vector<Busy>>(BusyRows(source));
   table.row_count = rows->size();
   table.row = [rows](size_t index, Row& cells) {
     const Busy& row = (*rows)[index];

@@ -406,14 +406,14 @@ Error NoSuchTable(std::string_view wanted) {
 }
 
 // "collective_sum,straggler_sum" is two.
-std::vector<std::string_view> NamesOf(const TopOptions& options) {
+std::vector<std::string_view> NamesOf(const ViewOptions& options) {
   std::vector<std::string_view> names;
   if (options.table.empty()) return names;
   for (const std::string_view name : Split(options.table, ",")) names.push_back(name);
   return names;
 }
 
-Status CheckSort(const TopOptions& options) {
+Status CheckSort(const ViewOptions& options) {
   const std::vector<const TableKind*> tables = WantedTables(options);
   for (const TableKind* table : tables) {
     const Result<size_t> column = FindColumn(table->columns, options.sort);
@@ -466,10 +466,10 @@ std::string TopTableList() {
   return text;
 }
 
-Status CheckTopOptions(const TopOptions& options, bool compares) {
+Status CheckTopOptions(const ViewOptions& options, bool compares) {
   for (const std::string_view name : NamesOf(options)) {
     if (!IsTableName(name)) return NoSuchTable(name);
-    if (options.is_subsampled && !CanBeSampled(name)) {
+    if (options.sample_rate > 1 && !CanBeSampled(name)) {
       return UsageError(
           Format("--table: {} needs every event and cannot be combined with --sample", name));
     }
@@ -480,11 +480,11 @@ Status CheckTopOptions(const TopOptions& options, bool compares) {
   return options.sort.empty() ? Ok() : CheckSort(options);
 }
 
-std::vector<const TableKind*> WantedTables(const TopOptions& options) {
+std::vector<const TableKind*> WantedTables(const ViewOptions& options) {
   std::vector<const TableKind*> tables;
   const std::vector<std::string_view> names = NamesOf(options);
   for (const TableKind& kind : TableKinds()) {
-    if (options.is_subsampled && !CanBeSampled(kind.name)) continue;
+    if (options.sample_rate > 1 && !CanBeSampled(kind.name)) continue;
     const bool is_named = std::find(names.begin(), names.end(), kind.name) != names.end();
     if (names.empty() ? !kind.by_name_only : is_named) tables.push_back(&kind);
   }

@@ -44,9 +44,9 @@ std::string TopTableList();
 
 // Whether there are such a table and column to sort by, and, for a comparison, something to
 // compare.
-Status CheckTopOptions(const TopOptions& options, bool compares);
+Status CheckTopOptions(const ViewOptions& options, bool compares);
 // Returns the tables that `options` ask for: one, or all that are not by name only.
-std::vector<const TableKind*> WantedTables(const TopOptions& options);
+std::vector<const TableKind*> WantedTables(const ViewOptions& options);
 
 // All rows, unsorted.
 Table MakeTable(const TableKind& kind, TableSource& source);

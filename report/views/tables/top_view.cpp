@@ -81,7 +81,7 @@ Table SlowPathTable(const StepComparison& compared, const FrameTable& frames) {
 
 }  // namespace
 
-void WriteTop(Analysis& analysis, const TopOptions& options, Output& output, std::string* notes) {
+void WriteTop(Analysis& analysis, const ViewOptions& options, Output& output, std::string* notes) {
   TableSource source(analysis, options);
   TableWriter writer(options.format, output);
   const std::vector<const TableKind*> kinds = WantedTables(options);
@@ -100,19 +100,19 @@ View TopView() {
       .write =
           [](const ViewInput& input) {
             if (input.slow_steps == nullptr) {
-              WriteTop(input.analysis, input.options.top, input.output, &input.notes);
+              WriteTop(input.analysis, input.options, input.output, &input.notes);
             } else {
               WriteSlowStepsTable(*input.slow_steps, input.analysis, *input.median_steps,
-                                  input.options.top, input.output, input.notes);
+                                  input.options, input.output, input.notes);
             }
           },
   };
 }
 
 void WriteSlowStepsTable(const SlowSteps& steps, Analysis& slow, Analysis& median,
-                         const TopOptions& options, Output& output, std::string& notes) {
-  const MergeOptions merge{.kernel_names = options.path_kernel_names,
-                           .paths = {.graph_stacks = options.graph_stacks}};
+                         const ViewOptions& options, Output& output, std::string& notes) {
+  const MergeOptions merge{.kernel_names = options.PathKernelNames(),
+                           .paths = {.graph_stacks = options.merge.paths.graph_stacks}};
   const StepComparison compared = CompareSteps(steps, slow, median, merge);
   const std::string text = SlowStepsText(steps, compared, slow.frames);
   // Readers of CSV and JSON expect nothing before the tables.

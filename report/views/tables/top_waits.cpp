@@ -50,9 +50,9 @@ std::string HolderText(const Analysis& analysis, const LockWaits& row) {
 // The path and what it is made of, for as long as a table is written.
 struct Critical {
   explicit Critical(TableSource& source)
-      : paths(source.analysis, {.graph_stacks = source.options.graph_stacks}) {
+      : paths(source.analysis, {.graph_stacks = source.options.merge.paths.graph_stacks}) {
     paths.NameAhead({.samples = true, .launches = true, .off_cpu_waits = true});
-    path.emplace(source.analysis, paths, source.options.critical);
+    path.emplace(source.analysis, paths, source.options.steps);
   }
 
   CallPaths paths;

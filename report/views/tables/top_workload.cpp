@@ -17,8 +17,8 @@ uint64_t Sum(const std::vector<StepCost>& costs, size_t warm_up, uint64_t StepCo
 }
 
 std::vector<StepSeries> StepsOf(TableSource& source) {
-  return ShownSteps(FindSteps(source.analysis, source.options.steps), source.options.critical.range,
-                    source.analysis.shown);
+  return ShownSteps(FindSteps(source.analysis, source.options.steps.definition),
+                    source.options.steps.range, source.analysis.shown);
 }
 
 struct StepRow {
@@ -59,7 +59,7 @@ void FillSteps(TableSource& source, Table& table) {
   std::vector<StepRow> rows;
   for (StepSeries& series : StepsOf(source)) {
     std::vector<StepCost> costs = StepCosts(source.analysis, series);
-    std::string how = HowFound(series, source.options.steps);
+    std::string how = HowFound(series, source.options.steps.definition);
     rows.push_back({std::move(series), std::move(costs), std::move(how)});
   }
   SetRows(table, std::move(rows), MakeSummary);
@@ -97,8 +97,7 @@ void FillStepTrace(TableSource& source, Table& table) {
 }
 
 void FillOperators(TableSource& source, Table& table) {
-  std::vector<OperatorCost> rows =
-      OperatorCosts(source.analysis, {.graph_stacks = source.options.graph_stacks});
+  std::vector<OperatorCost> rows = OperatorCosts(source.analysis, source.paths(), source.busy());
   // A program without operators has no use for a table of one row.
   const bool has_any = std::any_of(rows.begin(), rows.end(),
                                    [](const OperatorCost& row) { return row.name != kNoOperator; });
@@ -116,7 +115,7 @@ void FillOperators(TableSource& source, Table& table) {
 
 void FillModules(TableSource& source, Table& table) {
   std::vector<ModuleCost> rows =
-      ModuleCosts(source.analysis, {.graph_stacks = source.options.graph_stacks});
+      ModuleCosts(source.analysis, {.graph_stacks = source.options.merge.paths.graph_stacks});
   uint64_t whole = 0;
   for (const ModuleCost& row : rows) whole = AddSaturated(whole, row.self_ns);
   SetRows(table, std::move(rows), [whole](const ModuleCost& row, Row& cells) {

@@ -31,7 +31,7 @@ bool HasArrow(const GpuWork& work) {
 
 class Timeline {
  public:
-  Timeline(Analysis& analysis, const TraceOptions& options, uint64_t base_ns, TraceSink& sink,
+  Timeline(Analysis& analysis, const ViewOptions& options, uint64_t base_ns, TraceSink& sink,
            const Output& output)
       : analysis_(analysis),
         launches_(analysis.correlation.launches),
@@ -41,14 +41,14 @@ class Timeline {
         sink_(sink),
         tracks_(analysis, sink_),
         gpu_code_(analysis),
-        paths_(analysis, {.graph_stacks = options.graph_stacks}),
-        names_(analysis, paths_, options.kernel_names, sink_),
+        paths_(analysis, {.graph_stacks = options.merge.paths.graph_stacks}),
+        names_(analysis, paths_, options.merge.kernel_names, sink_),
         callers_(analysis, sink_),
         samples_(analysis, paths_, names_, tracks_, sink_),
         hits_(analysis, paths_, names_, tracks_, sink_),
         states_(analysis, paths_, names_, tracks_, sink_),
         collectives_(analysis, tracks_, sink_),
-        critical_(analysis, paths_, options.kernel_names, tracks_, sink_) {}
+        critical_(analysis, paths_, options.merge.kernel_names, tracks_, sink_) {}
 
   void Write(std::string& notes);
 
@@ -77,11 +77,11 @@ class Timeline {
   void WriteOverhead(const DriverTime& overhead);
   // Returns what to say about it.
   std::string MarkCut(uint64_t cut_ns);
-  std::vector<TraceSink::Fact> Facts(uint64_t bucket_ns, std::string_view cut) const;
+  std::vector<TraceSink::Fact> Facts(uint64_t bin_ns, std::string_view cut) const;
 
   Analysis& analysis_;
   const LaunchList& launches_;
-  const TraceOptions options_;
+  const ViewOptions& options_;
   const Output& output_;
   const uint64_t base_ns_;
   TraceSink& sink_;
@@ -255,7 +255,8 @@ void Timeline::WriteWork(const GpuWork& work) {
   sink_.Slice(track, names_.OfWork(work), work.start_ns, work.end_ns);
   WriteWorkArgs(analysis_, work, sink_);
   gpu_code_.WriteArgs(work, sink_);
-  if (work.origin != NodeOrigin::kNoNode && options_.graph_stacks != GraphStacks::kLaunch) {
+  if (work.origin != NodeOrigin::kNoNode &&
+      options_.merge.paths.graph_stacks != GraphStacks::kLaunch) {
     sink_.ArgText("captured_at", names_.CapturedAt(work));
   }
   if (!HasArrow(work)) return;
@@ -300,25 +301,25 @@ void Timeline::Write(std::string& notes) {
   pauses_ = FindPauses(analysis_.model);
   // A part of the events may lack the launches that make a step.
   if (analysis_.shown.scale == 1) {
-    const std::vector<StepSeries> steps = FindSteps(analysis_, options_.steps);
+    const std::vector<StepSeries> steps = FindSteps(analysis_, options_.steps.definition);
     FindShownSteps(steps);
     collectives_.Find();
-    critical_.Find(steps, options_.critical.range);
+    critical_.Find(steps, options_.steps.range);
   }
   const std::optional<uint64_t> cut_ns = WriteSlices();
   samples_.Finish();
   // Counters need every event.
-  const uint64_t bucket_ns =
+  const uint64_t bin_ns =
       analysis_.shown.scale > 1
           ? 0
           : WriteTraceCounters(analysis_, cut_ns.value_or(~uint64_t{0}), tracks_, sink_);
   std::string cut;
   if (cut_ns) cut = MarkCut(*cut_ns);
-  sink_.Finish(Facts(bucket_ns, cut));
+  sink_.Finish(Facts(bin_ns, cut));
   notes += cut;
 }
 
-std::vector<TraceSink::Fact> Timeline::Facts(uint64_t bucket_ns, std::string_view cut) const {
+std::vector<TraceSink::Fact> Timeline::Facts(uint64_t bin_ns, std::string_view cut) const {
   const Model& model = analysis_.model;
   std::vector<TraceSink::Fact> facts;
   const auto fact = [&](std::string_view key, std::string_view text) {
@@ -336,7 +337,7 @@ std::vector<TraceSink::Fact> Timeline::Facts(uint64_t bucket_ns, std::string_vie
   }
   if (!cut.empty()) fact("cut", cut.substr(0, cut.find('\n')));
   if (analysis_.shown.scale > 1) fact("sample", Format("1/{}", analysis_.shown.scale));
-  if (bucket_ns != 0) fact("counters", "averages over " + HumanDuration(bucket_ns));
+  if (bin_ns != 0) fact("counters", "averages over " + HumanDuration(bin_ns));
   for (const LedgerEntry& entry : BuildLedger(analysis_)) {
     std::string text = Format("{} {} ({})", entry.count, entry.what, SeverityName(entry));
     for (const std::string& detail : entry.details) text += "; " + detail;
@@ -370,7 +371,7 @@ uint64_t FirstTimeOf(const Analysis& analysis) {
   return first == ~uint64_t{0} ? 0 : first;
 }
 
-void WriteTimeline(Analysis& analysis, const TraceOptions& options, uint64_t base_ns,
+void WriteTimeline(Analysis& analysis, const ViewOptions& options, uint64_t base_ns,
                    TraceSink& sink, const Output& output, std::string& notes) {
   Timeline(analysis, options, base_ns, sink, output).Write(notes);
 }

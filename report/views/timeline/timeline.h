@@ -16,7 +16,7 @@ uint64_t FirstTimeOf(const Analysis& analysis);
 
 // All of it into the sink, whose output is `output`. `notes` gets a sentence when
 // options.max_events cut it.
-void WriteTimeline(Analysis& analysis, const TraceOptions& options, uint64_t base_ns,
+void WriteTimeline(Analysis& analysis, const ViewOptions& options, uint64_t base_ns,
                    TraceSink& sink, const Output& output, std::string& notes);
 
 }  // namespace xpu

@@ -47,7 +47,7 @@ class AllocatorMemoryTest : public testing::Test {
     return found;
   }
   static std::string Folded(Analysis& analysis, MemoryView view) {
-    FoldedOptions options;
+    ViewOptions options;
     options.merge.mode = MergeMode::kMemory;
     options.merge.memory = view;
     std::string notes;

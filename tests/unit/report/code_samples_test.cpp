@@ -131,7 +131,7 @@ class CodeSamplesTest : public testing::Test {
 
   test::Lines Folded() {
     Analysis analysis(builder_.Build());
-    FoldedOptions options;
+    ViewOptions options;
     options.merge.mode = MergeMode::kGpu;
     options.unit = TimeUnit::kNanoseconds;
     return test::Folded(analysis, options, &notes_);

@@ -121,7 +121,7 @@ class CriticalPathTest : public testing::Test {
     if (!critical_) {
       analysis_ = std::make_unique<Analysis>(builder_.Build());
       paths_ = std::make_unique<CallPaths>(*analysis_, PathOptions{});
-      critical_ = std::make_unique<CriticalPath>(*analysis_, *paths_, CriticalOptions{});
+      critical_ = std::make_unique<CriticalPath>(*analysis_, *paths_, StepOptions{});
     }
     return *critical_;
   }
@@ -286,7 +286,7 @@ TEST_F(CriticalPathTest, ATimeRangeIsAllThatCounts) {
   analysis_->shown.from_ns = 300;
   analysis_->shown.to_ns = 700;
   paths_ = std::make_unique<CallPaths>(*analysis_, PathOptions{});
-  critical_ = std::make_unique<CriticalPath>(*analysis_, *paths_, CriticalOptions{});
+  critical_ = std::make_unique<CriticalPath>(*analysis_, *paths_, StepOptions{});
   EXPECT_EQ(Path(), (Lines{"kernel 10 300-515", "end of GPU wait 10 515-520", "CPU 10 520-600",
                            "CUDA call 10 600-610", "CPU 10 610-620"}));
 }
@@ -389,7 +389,7 @@ TEST_F(CriticalPathTest, AProcessThatNoRecordNames) {
   nameless.AddKernel(kGpu, 1, 115, 200, "k");
   analysis_ = std::make_unique<Analysis>(nameless.Build());
   paths_ = std::make_unique<CallPaths>(*analysis_, PathOptions{});
-  critical_ = std::make_unique<CriticalPath>(*analysis_, *paths_, CriticalOptions{});
+  critical_ = std::make_unique<CriticalPath>(*analysis_, *paths_, StepOptions{});
   EXPECT_EQ(Path(), (Lines{"CUDA call 10 100-110"}));
 }
 

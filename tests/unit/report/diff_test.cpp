@@ -28,7 +28,8 @@ std::unique_ptr<Analysis> Capture(std::vector<std::pair<std::string_view, uint64
   return std::make_unique<Analysis>(std::move(model));
 }
 
-std::string Diff(Analysis& before, Analysis& after, const TopOptions& options, std::string& notes) {
+std::string Diff(Analysis& before, Analysis& after, const ViewOptions& options,
+                 std::string& notes) {
   return test::Written([&](Output& output) {
     WriteDiff({{{&before}}, {{&after}}}, options, output, notes);
   });
@@ -40,7 +41,7 @@ class DiffTest : public testing::Test {
       {{"slower", 100}, {"slower", 300}, {"faster", 900}, {"gone", 50}, {"same", 7}}, 9'000);
   std::unique_ptr<Analysis> after_ =
       Capture({{"slower", 1'000}, {"faster", 400}, {"new", 60}, {"same", 7}}, 18'000);
-  TopOptions options_{.table = "cuda_gpu_kern_sum", .sort = {}};
+  ViewOptions options_{.table = "cuda_gpu_kern_sum", .sort = {}};
   std::string notes_;
 };
 
@@ -121,7 +122,7 @@ std::unique_ptr<Analysis> ClockCapture(uint32_t sm_clock, bool capped) {
 TEST(DiffOfClocks, ASlowerClockIsNamedAndComesFirst) {
   const auto before = ClockCapture(1'980, false);
   const auto after = ClockCapture(1'485, true);
-  TopOptions options{.format = TableFormat::kCsv, .table = "gpu_metric_sum", .sort = {}};
+  ViewOptions options{.format = TableFormat::kCsv, .table = "gpu_metric_sum", .sort = {}};
   std::string notes;
   EXPECT_EQ(Diff(*before, *after, options, notes),
             "Delta,Before,After,Ratio,Samples Before,Samples After,Change,DevId,Total,Unit,Metric,"

@@ -7,6 +7,7 @@
 
 #include "report/analysis/analysis.h"
 #include "report/query/merge.h"
+#include "report/query/statistics.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
 
@@ -116,6 +117,51 @@ TEST_F(FilterTest, ACallStaysWithItsWork) {
 }
 TEST_F(FilterTest, TheEndIsOutside) {
   EXPECT_EQ(Part(Of([](auto& o) { o.time = {0, 10 * kMs}; })), "0 0 0");
+}
+
+// The kernel of the first process, whose call begins 10 ms after the start.
+TEST_F(FilterTest, WorkWithoutTimesIsAtTheTimeOfItsCall) {
+  Kernel kernel = builder_.events.kernels[0];
+  EXPECT_EQ(kernel.instance, InstanceId{0xa});
+  kernel.start_ns = kernel.end_ns = 0;
+  builder_.events.kernels.push_back(kernel);
+  Analysis analysis(builder_.Build());
+  const auto work_in = [&](uint64_t from_ms, uint64_t to_ms) {
+    FilterOptions options;
+    options.time = {from_ms * kMs, to_ms * kMs};
+    analysis.shown = SelectPart(options, analysis).value();
+    return analysis.Work().size();
+  };
+  EXPECT_EQ(work_in(0, 100), analysis.correlation.work.size());
+  EXPECT_EQ(work_in(10, 11), 1u);
+  EXPECT_EQ(work_in(14, 20), 1u);  // only the one with times runs then
+}
+
+// One thread captured a node of a graph, another one replays it.
+TEST_F(FilterTest, TheCallThatMadeANodeIsNoCallOfItsReplay) {
+  constexpr uint64_t kNode = uint64_t{6} << 32;
+  builder_.events.graph_nodes.push_back({.instance = {0xa},
+                                         .time_ns = kStart + 10 * kMs,
+                                         .change = GraphNodeChange::kCreated,
+                                         .node_id = kNode,
+                                         .correlation_id = 1});
+  builder_.events.graph_nodes.push_back({.instance = {0xa},
+                                         .time_ns = kStart + 15 * kMs,
+                                         .change = GraphNodeChange::kCloned,
+                                         .node_id = kNode + 5,
+                                         .original_node_id = kNode});
+  builder_.Call(0xa, 2, 1, kStart + 20 * kMs, kStart + 21 * kMs, 11);
+  builder_.Launch(0xa, 2, kStart + 20 * kMs, 10, 11, builder_.Stack({0x1000}));
+  builder_.AddKernel(0xa, 2, kStart + 22 * kMs, kStart + 23 * kMs, "k").graph_node_id = kNode + 5;
+  Analysis analysis(builder_.Build());
+  FilterOptions options;
+  options.tids = {11};
+  analysis.shown = SelectPart(options, analysis).value();
+  EXPECT_EQ(analysis.Work().size(), 1u);
+  EXPECT_EQ(analysis.Launches().size(), 2u);  // the node's path needs its call
+  const std::vector<Statistics> calls = ApiTimes(analysis);
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].count, 1u);
 }
 
 TEST_F(FilterTest, OverheadsAndCompilingAreOfTheirProcess) {

@@ -13,13 +13,13 @@ namespace {
 
 using test::kText;
 
-std::string Data(Analysis& analysis, const FlameGraphOptions& options = {}) {
+std::string Data(Analysis& analysis, const ViewOptions& options = {}) {
   const CallTree tree = BuildCallTree(analysis, options.merge);
   return test::Written(
       [&](Output& output) { WriteFlameGraphData(analysis, tree, options, output); });
 }
 
-std::string Page(Analysis& analysis, const FlameGraphOptions& options = {}) {
+std::string Page(Analysis& analysis, const ViewOptions& options = {}) {
   std::string notes;
   return test::Written([&](Output& output) { WriteFlameGraph(analysis, options, output, notes); });
 }

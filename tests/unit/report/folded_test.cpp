@@ -16,7 +16,7 @@ using test::Lines;
 using test::kLaunchKernel;
 using test::kText;
 
-FoldedOptions In(TimeUnit unit, MergeMode mode = MergeMode::kMerge) {
+ViewOptions In(TimeUnit unit, MergeMode mode = MergeMode::kMerge) {
   return {.merge = {.mode = mode}, .unit = unit};
 }
 
@@ -75,7 +75,7 @@ TEST_F(FoldedTest, SamplesInTheProfilerAreOneFrame) {
     builder_.Sample(5'000, 100, 100, stack);
   }
   Analysis analysis(builder_.Build());
-  FoldedOptions options = In(TimeUnit::kSamples);
+  ViewOptions options = In(TimeUnit::kSamples);
   EXPECT_EQ(test::Folded(analysis, options),
             (Lines{{"app;main;[profiler]", 3}, {"app;main;forward", 1}}));
   options.merge.paths.keep_internal_frames = true;
@@ -98,7 +98,7 @@ TEST_F(FoldedTest, AStaticRuntimeReadsAsASharedOne) {
   Analysis analysis(builder_.Build());
   const Lines expected = {{"app;main;forward;cudaLaunchKernel;[GPU_Kernel]k", 1'000}};
   EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds)), expected);
-  FoldedOptions all = In(TimeUnit::kNanoseconds);
+  ViewOptions all = In(TimeUnit::kNanoseconds);
   all.merge.paths.keep_internal_frames = true;
   const Lines kept = {
       {"app;main;forward;cudaLaunchKernel;libcudart_static_1;"
@@ -143,7 +143,7 @@ TEST_F(FoldedTest, WorkOfAGraphNodeUnderBothStacks) {
   Analysis analysis(builder_.Build());
   const std::string launch = "app;main;forward;cudaGraphLaunch";
   const std::string captured = ";[captured at]";
-  FoldedOptions options = In(TimeUnit::kNanoseconds);
+  ViewOptions options = In(TimeUnit::kNanoseconds);
   const Lines both = {{launch + captured + ";main;cudaLaunchKernel;[GPU_Kernel]k", 100},
                       {launch + captured + ";[unknown];[GPU_Kernel]k", 200},
                       {launch + captured + ";[before the recording];[GPU_Kernel]k", 400}};
@@ -267,7 +267,7 @@ TEST_F(FoldedTest, SumsEqualTheRawEvents) {
                     builder_.Stack({kText + 0x10, kText + 0x100 * (random() % 16)}));
   }
   Analysis analysis(builder_.Build());
-  const auto sum = [&](const FoldedOptions& options) {
+  const auto sum = [&](const ViewOptions& options) {
     const Lines lines = test::Folded(analysis, options);
     return std::accumulate(lines.begin(), lines.end(), uint64_t{0},
                            [](uint64_t total, const auto& line) { return total + line.second; });
@@ -280,7 +280,7 @@ TEST_F(FoldedTest, SumsEqualTheRawEvents) {
   EXPECT_EQ(sum(In(TimeUnit::kSamples)), (all_ns + 5'000'000) / 10'000'000);
   for (const GroupBy by :
        {GroupBy::kThread, GroupBy::kProcess, GroupBy::kStream, GroupBy::kDevice}) {
-    FoldedOptions options = In(TimeUnit::kMicroseconds);
+    ViewOptions options = In(TimeUnit::kMicroseconds);
     options.merge.by = by;
     options.reverse = by == GroupBy::kStream;
     EXPECT_EQ(sum(options), (all_ns + 500) / 1000);
@@ -302,7 +302,7 @@ TEST_F(FoldedTest, WhatComesFirst) {
   const std::string kernel = "app;main;forward;cudaLaunchKernel;[GPU_Kernel]k";
   const std::string pending = "app;[unknown launch];cudaLaunchKernel;[GPU_Launch_Pending]";
   const auto folded = [&](GroupBy by) {
-    FoldedOptions options = In(TimeUnit::kNanoseconds);
+    ViewOptions options = In(TimeUnit::kNanoseconds);
     options.merge.by = by;
     return test::Folded(analysis, options);
   };
@@ -327,7 +327,7 @@ TEST_F(FoldedTest, WhatComesFirst) {
 TEST_F(FoldedTest, InnermostFirstAndTheGroupBeforeIt) {
   Launch(1, 4'000, "k");
   Analysis analysis(builder_.Build());
-  FoldedOptions options = In(TimeUnit::kNanoseconds);
+  ViewOptions options = In(TimeUnit::kNanoseconds);
   options.reverse = true;
   const std::string reversed = "[GPU_Kernel]k;cudaLaunchKernel;forward;main;app";
   EXPECT_EQ(test::Folded(analysis, options), (Lines{{reversed, 4'000}}));

@@ -47,7 +47,7 @@ class GpuIdleTest : public testing::Test {
 
   Lines Idle(bool device_tags = false, GroupBy by = GroupBy::kNothing) {
     Analysis analysis(builder_.Build());
-    FoldedOptions options;
+    ViewOptions options;
     options.merge.mode = MergeMode::kIdle;
     options.merge.device_tags = device_tags;
     options.merge.by = by;
@@ -349,7 +349,7 @@ TEST_F(GpuIdleTest, ByFunction) {
   Kernel(3, 3100, 3200);
   Sample(3050);
   Analysis analysis(builder_.Build());
-  EXPECT_EQ(Totals(IdleTimes(analysis)),
+  EXPECT_EQ(Totals(IdleTimes(analysis, FindGpuBusy(analysis))),
             (Lines{{"[no CPU sample] in cudaStreamSynchronize", 500}, {"[unknown]", 100}}));
 }
 
@@ -360,7 +360,7 @@ TEST_F(GpuIdleTest, AStreamThatWaitsForAnEventIsNoWaitOfTheCpu) {
   Wait(20, 1900, 2600, kStreamWaitsForEvent);
   Analysis analysis(builder_.Build());
   EXPECT_EQ(Totals(WaitTimes(analysis, GpuNames(analysis, KernelNames::kFull))), Lines());
-  EXPECT_EQ(Totals(IdleTimes(analysis)),
+  EXPECT_EQ(Totals(IdleTimes(analysis, FindGpuBusy(analysis))),
             (Lines{{"[no CPU sample] before an unknown launch", 500}}));
 }
 
@@ -387,7 +387,7 @@ TEST_F(SeveralGpusTest, ByGpu) {
 
 TEST_F(SeveralGpusTest, RowsAreOfOneEach) {
   Analysis analysis(builder_.Build());
-  EXPECT_EQ(Totals(IdleTimes(analysis)),
+  EXPECT_EQ(Totals(IdleTimes(analysis, FindGpuBusy(analysis))),
             (Lines{{"GPU 0: [no CPU sample] before an unknown launch", 100},
                    {"GPU 1: [no CPU sample] before an unknown launch", 200}}));
 }

@@ -76,7 +76,7 @@ TEST_F(GpuMemoryTest, Table) {
   builder_.Call(0xa, 10, 1, 5, 15, 10);
   builder_.Launch(0xa, 10, 5, 10, 10, builder_.Stack({0x100}));
   Analysis analysis(builder_.Build());
-  TopOptions options;
+  ViewOptions options;
   options.format = TableFormat::kCsv;
   options.table = "gpu_mem_alloc_sum";
   const std::string text =

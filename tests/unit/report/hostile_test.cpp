@@ -128,7 +128,7 @@ TEST_P(HostileTest, EveryViewOfAnyEvents) {
   }
   const auto written = test::Written([&](Output& output) {
     WriteSummary(analysis, {}, output);
-    WriteChromeTrace(analysis, {.kernel_names = KernelNames::kMangled}, output, notes);
+    WriteChromeTrace(analysis, {.merge = {.kernel_names = KernelNames::kMangled}}, output, notes);
     WriteFlameGraph(analysis, {}, output, notes);
     WriteDiff({{{&analysis}}, {{&analysis}}}, {}, output, notes);
     WriteScript(analysis, {}, output);
@@ -149,7 +149,7 @@ TEST_P(HostileTest, EveryWayToCorrelateSampled) {
       std::string notes;
       const auto written = test::Written([&](Output& output) {
         WriteSummary(analysis, {}, output);
-        WriteTop(analysis, {.rows = 0, .table = {}, .sort = {}, .is_subsampled = rate > 1}, output);
+        WriteTop(analysis, {.sample_rate = rate, .rows = 0}, output);
         WriteChromeTrace(analysis, {}, output, notes);
         WriteScript(analysis, {}, output);
       });

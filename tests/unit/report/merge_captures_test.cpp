@@ -88,7 +88,7 @@ TEST(MergeCaptures, HostsAndProcessesAreDistinguishedAndClocksAligned) {
   EXPECT_EQ(work[0].start_ns, 3999 * kSecond + 7);
   EXPECT_EQ(work[1].start_ns, 4000 * kSecond + 7);
 
-  FoldedOptions options;
+  ViewOptions options;
   options.unit = TimeUnit::kSamples;
   EXPECT_EQ(test::Folded(analysis, options),
             (std::map<std::string, uint64_t>{{"app@beta;of_beta_[k]", 1},

@@ -74,7 +74,7 @@ class OffCpuTest : public testing::Test {
     return *analysis_;
   }
   std::string Csv(std::string table) {
-    const TopOptions options{
+    const ViewOptions options{
         .rows = 0, .format = TableFormat::kCsv, .table = std::move(table), .sort = {}};
     return test::Written([&](Output& output) { WriteTop(Built(), options, output); });
   }

@@ -31,18 +31,18 @@ TEST(Options, Defaults) {
   EXPECT_EQ(options.captures, std::vector<std::string>{"capture.xpu"});
   EXPECT_EQ(options.output, "");
   EXPECT_EQ(options.view->option, "");
-  EXPECT_EQ(options.kernel_names, KernelNames::kFull);
+  EXPECT_EQ(options.merge.kernel_names, KernelNames::kFull);
 }
 
 TEST(Options, GraphStacksDeviceTagsStrict) {
   ReportOptions options = Good({"--folded", "--graph-stacks=creation", "--device-tags"});
-  EXPECT_EQ(options.folded.merge.paths.graph_stacks, GraphStacks::kCreation);
-  EXPECT_TRUE(options.folded.merge.device_tags);
+  EXPECT_EQ(options.merge.paths.graph_stacks, GraphStacks::kCreation);
+  EXPECT_TRUE(options.merge.device_tags);
   EXPECT_FALSE(options.strict);
   options = Good({"--top", "--graph-stacks", "launch", "--strict"});
-  EXPECT_EQ(options.top.graph_stacks, GraphStacks::kLaunch);
+  EXPECT_EQ(options.merge.paths.graph_stacks, GraphStacks::kLaunch);
   EXPECT_TRUE(options.strict);
-  EXPECT_EQ(Good({}).graph_stacks, GraphStacks::kBoth);
+  EXPECT_EQ(Good({}).merge.paths.graph_stacks, GraphStacks::kBoth);
   EXPECT_EQ(Bad({"--top", "--device-tags"}), "--device-tags needs --folded or --flamegraph");
   EXPECT_EQ(Bad({"--graph-stacks=x"}), "--graph-stacks: 'x' is not one of both, launch, creation");
 }
@@ -57,9 +57,9 @@ TEST(Options, OptionsOfTablesMeanTables) {
 }
 
 TEST(Options, ByIsOfStacksOrOfDifferences) {
-  EXPECT_EQ(Good({"--diff", "a.xpu", "--by", "operator"}).top.table, "op_sum");
-  EXPECT_EQ(Good({"--diff", "a.xpu", "--by", "path"}).top.table, "callpath_sum");
-  EXPECT_TRUE(Good({"--diff", "a.xpu", "--by", "step"}).top.per_step);
+  EXPECT_EQ(Good({"--diff", "a.xpu", "--by", "operator"}).table, "op_sum");
+  EXPECT_EQ(Good({"--diff", "a.xpu", "--by", "path"}).table, "callpath_sum");
+  EXPECT_TRUE(Good({"--diff", "a.xpu", "--by", "step"}).per_step);
   EXPECT_EQ(Good({"b.xpu", "c.xpu", "--diff", "a.xpu", "--diff", "d.xpu"}).other_captures,
             (std::vector<std::string>{"a.xpu", "d.xpu"}));
   EXPECT_EQ(Bad({"--folded", "--by", "step"}), "--by step needs --diff");
@@ -84,14 +84,14 @@ TEST(Options, SlowStepsAreComparedByViewsOfTimes) {
 }
 
 TEST(Options, TablesForScriptsAreComplete) {
-  EXPECT_EQ(Good({"--top"}).top.rows, 20u);
-  EXPECT_EQ(Good({"--top"}).top.kernel_names, KernelNames::kShort);
+  EXPECT_EQ(Good({"--top"}).rows, 20u);
+  EXPECT_EQ(Good({"--top"}).TableKernelNames(), KernelNames::kShort);
   for (const char* format : {"--format=csv", "--format=json"}) {
-    EXPECT_EQ(Good({"--top", format}).top.rows, 0u) << format;
-    EXPECT_EQ(Good({"--top", format, "-n", "20"}).top.rows, 20u) << format;
-    EXPECT_EQ(Good({"--top", format}).top.kernel_names, KernelNames::kFull) << format;
+    EXPECT_EQ(Good({"--top", format}).rows, 0u) << format;
+    EXPECT_EQ(Good({"--top", format, "-n", "20"}).rows, 20u) << format;
+    EXPECT_EQ(Good({"--top", format}).TableKernelNames(), KernelNames::kFull) << format;
   }
-  EXPECT_EQ(Good({"--top", "--kernel-names=full"}).top.kernel_names, KernelNames::kFull);
+  EXPECT_EQ(Good({"--top", "--kernel-names=full"}).TableKernelNames(), KernelNames::kFull);
 }
 
 TEST(Options, OptionsOfOtherProfilersGetAHint) {
@@ -120,14 +120,14 @@ TEST(Options, FlagsDoNotSwallowTheCapture) {
 TEST(Options, OfFoldedAndTop) {
   ReportOptions options = Good({"--folded", "--mode", "gpu", "--unit=samples",
                                 "--keep-internal-frames", "--kernel-names", "mangled"});
-  EXPECT_EQ(options.folded.merge.mode, MergeMode::kGpu);
-  EXPECT_EQ(options.folded.unit, TimeUnit::kSamples);
-  EXPECT_TRUE(options.folded.merge.paths.keep_internal_frames);
-  EXPECT_EQ(options.folded.merge.kernel_names, KernelNames::kMangled);
+  EXPECT_EQ(options.merge.mode, MergeMode::kGpu);
+  EXPECT_EQ(options.unit, TimeUnit::kSamples);
+  EXPECT_TRUE(options.merge.paths.keep_internal_frames);
+  EXPECT_EQ(options.merge.kernel_names, KernelNames::kMangled);
   options = Good({"--top", "-n", "7", "--format", "csv", "--table", "cuda_api_sum"});
-  EXPECT_EQ(options.top.rows, 7u);
-  EXPECT_EQ(options.top.format, TableFormat::kCsv);
-  EXPECT_EQ(options.top.table, "cuda_api_sum");
+  EXPECT_EQ(options.rows, 7u);
+  EXPECT_EQ(options.format, TableFormat::kCsv);
+  EXPECT_EQ(options.table, "cuda_api_sum");
 }
 
 TEST(Options, OfSymbols) {
@@ -190,15 +190,15 @@ TEST(Options, OfOtherViews) {
   EXPECT_EQ(options.view->option, "--diff");
   EXPECT_EQ(options.other_captures, std::vector<std::string>{"a.xpu"});
   EXPECT_EQ(options.captures, std::vector<std::string>{"b.xpu"});
-  EXPECT_EQ(options.top.rows, 3u);
+  EXPECT_EQ(options.rows, 3u);
   options = Good({"--flamegraph", "--mode", "idle", "--by", "thread", "--title", "T"});
   EXPECT_EQ(options.view->option, "--flamegraph");
-  EXPECT_EQ(options.flame_graph.merge.mode, MergeMode::kIdle);
-  EXPECT_EQ(options.flame_graph.merge.by, GroupBy::kThread);
-  EXPECT_EQ(options.flame_graph.title, "T");
-  EXPECT_TRUE(Good({"--folded", "--reverse"}).folded.reverse);
-  EXPECT_EQ(Good({"--chrome-trace", "--max-events", "9"}).trace.max_events, 9u);
-  EXPECT_EQ(Good({"--perfetto", "--max-events", "9"}).trace.max_events, 9u);
+  EXPECT_EQ(options.merge.mode, MergeMode::kIdle);
+  EXPECT_EQ(options.merge.by, GroupBy::kThread);
+  EXPECT_EQ(options.title, "T");
+  EXPECT_TRUE(Good({"--folded", "--reverse"}).reverse);
+  EXPECT_EQ(Good({"--chrome-trace", "--max-events", "9"}).max_events, 9u);
+  EXPECT_EQ(Good({"--perfetto", "--max-events", "9"}).max_events, 9u);
   EXPECT_EQ(Good({"--script"}).view->option, "--script");
   EXPECT_FALSE(Good({"--no-pager"}).pager);
   EXPECT_NE(std::get<Help>(Parse({"--list-tables"}).value()).text.find("cuda_gpu_kern_sum"),
@@ -206,9 +206,9 @@ TEST(Options, OfOtherViews) {
 }
 
 TEST(Options, KernelNames) {
-  EXPECT_EQ(Good({"--kernel-names=short"}).kernel_names, KernelNames::kShort);
-  EXPECT_EQ(Good({"--kernel-names=full"}).kernel_names, KernelNames::kFull);
-  EXPECT_EQ(Good({"--kernel-names=demangled"}).kernel_names, KernelNames::kFull);
+  EXPECT_EQ(Good({"--kernel-names=short"}).merge.kernel_names, KernelNames::kShort);
+  EXPECT_EQ(Good({"--kernel-names=full"}).merge.kernel_names, KernelNames::kFull);
+  EXPECT_EQ(Good({"--kernel-names=demangled"}).merge.kernel_names, KernelNames::kFull);
 }
 
 TEST(Options, UsageErrors) {
@@ -235,11 +235,11 @@ TEST(Options, UsageErrors) {
 }
 
 TEST(Options, TablesHaveTheFormatOfTheFilesName) {
-  EXPECT_EQ(Good({"--top", "-o", "s.csv"}).top.format, TableFormat::kCsv);
-  EXPECT_EQ(Good({"--top", "-o", "s.csv"}).top.rows, 0u);
-  EXPECT_EQ(Good({"--table", "cuda_api_sum", "-o", "s.json.gz"}).top.format, TableFormat::kJson);
-  EXPECT_EQ(Good({"--top", "-o", "s.csv", "--format", "table"}).top.format, TableFormat::kTable);
-  EXPECT_EQ(Good({"--top", "-o", "s.txt"}).top.format, TableFormat::kTable);
+  EXPECT_EQ(Good({"--top", "-o", "s.csv"}).format, TableFormat::kCsv);
+  EXPECT_EQ(Good({"--top", "-o", "s.csv"}).rows, 0u);
+  EXPECT_EQ(Good({"--table", "cuda_api_sum", "-o", "s.json.gz"}).format, TableFormat::kJson);
+  EXPECT_EQ(Good({"--top", "-o", "s.csv", "--format", "table"}).format, TableFormat::kTable);
+  EXPECT_EQ(Good({"--top", "-o", "s.txt"}).format, TableFormat::kTable);
 }
 
 TEST(Options, HintsOfMistakes) {
@@ -312,9 +312,9 @@ TEST(Options, Correlate) {
 
 TEST(Options, Memory) {
   const ReportOptions options = Good({"--flamegraph", "--mode=memory", "--memory", "growth"});
-  EXPECT_EQ(options.flame_graph.merge.mode, MergeMode::kMemory);
-  EXPECT_EQ(options.flame_graph.merge.memory, MemoryView::kGrowth);
-  EXPECT_EQ(Good({"--folded", "--mode=memory"}).folded.merge.memory, MemoryView::kPeak);
+  EXPECT_EQ(options.merge.mode, MergeMode::kMemory);
+  EXPECT_EQ(options.merge.memory, MemoryView::kGrowth);
+  EXPECT_EQ(Good({"--folded", "--mode=memory"}).merge.memory, MemoryView::kPeak);
   EXPECT_EQ(Bad({"--folded", "--memory=left"}), "--memory needs --mode memory");
   EXPECT_EQ(Bad({"--folded", "--mode=memory", "--memory=x"}),
             "--memory: 'x' is not one of peak, growth, left");
@@ -322,10 +322,8 @@ TEST(Options, Memory) {
 
 TEST(Options, Sample) {
   EXPECT_EQ(Good({}).sample_rate, 1u);
-  EXPECT_FALSE(Good({"--top"}).top.is_subsampled);
   const ReportOptions options = Good({"--top", "--sample", "1/8"});
   EXPECT_EQ(options.sample_rate, 8u);
-  EXPECT_TRUE(options.top.is_subsampled);
   EXPECT_EQ(Bad({"--top", "--sample=8"}), "--sample: '8': expected 1/N, with N from 1 to 1000000");
   EXPECT_EQ(
       Bad({"--folded", "--mode=idle", "--sample=1/8"}),

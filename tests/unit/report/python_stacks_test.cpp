@@ -229,7 +229,7 @@ TEST_F(PythonStacksTest, ModulesOfOneNameAreApart) {
   Sample({}, builder_.PythonStack({{.code = kForward, .is_entry = true}}));
   Sample({}, builder_.PythonStack({{.code = 3, .is_entry = true}}));
   EXPECT_EQ(Folded(), (Lines{{"python3;model.py:Linear.forward", 2}}));
-  TopOptions options;
+  ViewOptions options;
   options.format = TableFormat::kCsv;
   options.table = "cpu_func_sum";
   const std::string table =

@@ -20,7 +20,7 @@ std::string Written(const std::function<void(Output&)>& write) {
   return ReadFile(path).value();
 }
 
-std::map<std::string, uint64_t> Folded(Analysis& analysis, const FoldedOptions& options,
+std::map<std::string, uint64_t> Folded(Analysis& analysis, const ViewOptions& options,
                                        std::string* notes) {
   std::string ignored;
   std::istringstream lines(Written([&](Output& output) {

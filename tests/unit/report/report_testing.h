@@ -18,6 +18,6 @@ std::string Written(const std::function<void(Output&)>& write);
 using Lines = std::map<std::string, uint64_t>;
 
 // `notes` may be null.
-Lines Folded(Analysis& analysis, const FoldedOptions& options, std::string* notes = nullptr);
+Lines Folded(Analysis& analysis, const ViewOptions& options, std::string* notes = nullptr);
 
 }  // namespace xpu::test

@@ -288,7 +288,7 @@ TEST_F(RunTest, StepsThatNothingMatchesAreReported) {
     ReportOptions options;
     options.captures = {directory_ / "capture.xpu"};
     options.output = directory_ / "out";
-    options.steps = ParseStepDefinition(steps).value();
+    options.steps.definition = ParseStepDefinition(steps).value();
     options.filter.step_text = steps;
     options.filter.pids = pids;
     ReportOutcome outcome;
@@ -332,6 +332,30 @@ TEST_F(RunTest, TheSummaryFitsItsWidth) {
     if (line.find(directory) != std::string::npos) continue;
     EXPECT_LE(line.size(), 80u) << line;
   }
+}
+
+TEST_F(RunTest, SaysThatNothingMatchesTheFilters) {
+  test::ModelBuilder builder;
+  builder.Process(ProcessEventKind::kExec, 1, 5, 5, "app");
+  builder.Sample(2, 5, 5, builder.Stack({0x1000}));
+  builder.End(9);
+  ASSERT_TRUE(builder.WriteCapture(directory_ / "capture.xpu").ok());
+  const auto notes = [&](std::string_view view, uint32_t pid) {
+    ReportOptions options;
+    options.captures = {directory_ / "capture.xpu"};
+    options.output = directory_ / "out";
+    options.view = &FindView(view);
+    options.filter.pids = {pid};
+    ReportOutcome outcome;
+    EXPECT_TRUE(RunReport(options, outcome).ok());
+    return outcome.notes;
+  };
+  for (const std::string_view view : {"--top", "--script", "--chrome-trace", "--perfetto"}) {
+    EXPECT_EQ(notes(view, 5).find("nothing to show"), std::string::npos) << view;
+    EXPECT_NE(notes(view, 6).find("nothing to show: no event matches --pid 6\n"), std::string::npos)
+        << view;
+  }
+  EXPECT_EQ(notes("--folded", 6), "no stacks to show: none match --pid 6\n");
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ TEST(SampleRate, KeepsOneOfEachNeighbors) {
   for (const GpuWork& work : analysis->Work()) {
     const Launch& launch = analysis->correlation.launches[work.launch];
     EXPECT_EQ(launch.correlation_id, work.correlation_id);
-    EXPECT_TRUE(analysis->shown.scaled_launches.Has(work.launch));
+    EXPECT_TRUE(analysis->shown.counted_launches.Has(work.launch));
   }
 }
 
@@ -157,7 +157,7 @@ TEST(SampleRate, GraphsStayWhole) {
     if (analysis.correlation.launches[place].graph_nodes > 0) {
       for (const GpuWork& work : analysis.Work()) EXPECT_EQ(work.creation, place);
     }
-    counted += analysis.shown.scaled_launches.Has(place) ? 1 : 0;
+    counted += analysis.shown.counted_launches.Has(place) ? 1 : 0;
   }
   uint64_t shown = 0;
   for (const Statistics& row : ApiTimes(analysis)) shown += row.count;
@@ -165,8 +165,8 @@ TEST(SampleRate, GraphsStayWhole) {
 }
 
 TEST(SampleRate, TablesThatNeedEveryEventAreLeftOut) {
-  TopOptions thinned;
-  thinned.is_subsampled = true;
+  ViewOptions thinned;
+  thinned.sample_rate = 2;
   std::set<std::string_view> names;
   for (const TableKind* kind : WantedTables(thinned)) names.insert(kind->name);
   EXPECT_TRUE(names.contains("cuda_gpu_kern_sum"));

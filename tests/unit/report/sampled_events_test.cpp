@@ -159,7 +159,7 @@ TEST_F(SampledEventsTest, SoftwareEventsAtAFrequencyAreSamples) {
             "page-faults:u were sampled at a frequency: the numbers count samples, not events\n  "
             "hint: xpu-record -e page-faults:u -c 1 counts each one\n");
   const auto csv = [&](std::string table) {
-    const TopOptions options{
+    const ViewOptions options{
         .rows = 0, .format = TableFormat::kCsv, .table = std::move(table), .sort = {}};
     return test::Written([&](Output& output) { WriteTop(analysis, options, output); });
   };
@@ -201,7 +201,7 @@ TEST_F(SampledEventsTest, FoldedLinesAreInTheUnitOfTheEvent) {
   builder_.Sample(6, 1, 1, stack).source = 1;
   Analysis analysis(builder_.Build());
   using test::Lines;
-  FoldedOptions options;
+  ViewOptions options;
   EXPECT_EQ(test::Folded(analysis, options), (Lines{{"app;[unknown]", 20}}));
   options.unit = TimeUnit::kSamples;
   EXPECT_EQ(test::Folded(analysis, options), (Lines{{"app;[unknown]", 2}}));

@@ -296,7 +296,7 @@ TEST_F(StepsTest, SlowStepsAreFoldedWithTwoValues) {
   Analysis median = *analysis_;
   SelectSteps(steps.slow.series, *analysis_);
   SelectSteps(steps.median.series, median);
-  FoldedOptions options{.merge = {}, .unit = TimeUnit::kNanoseconds};
+  ViewOptions options{.merge = {}, .unit = TimeUnit::kNanoseconds};
   std::string notes;
   const std::string text = test::Written([&](Output& output) {
     WriteSlowStepsFolded(steps, *analysis_, median, options, output, notes);

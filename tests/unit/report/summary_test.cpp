@@ -48,7 +48,7 @@ class HintsTest : public testing::Test {
   }
   // The first line of the summary that begins so; empty: none does.
   static std::string LineOf(Analysis& analysis, std::string_view begin,
-                            const SummaryOptions& options = {}) {
+                            const ViewOptions& options = {}) {
     std::istringstream text(
         test::Written([&](Output& output) { WriteSummary(analysis, options, output); }));
     for (std::string line; std::getline(text, line);) {

@@ -32,7 +32,7 @@ class TopTest : public testing::Test {
   }
   std::string Csv(std::string table, std::string sort = {}) {
     if (!analysis_) analysis_ = std::make_unique<Analysis>(builder_.Build());
-    const TopOptions options{
+    const ViewOptions options{
         .rows = 0, .format = TableFormat::kCsv, .table = std::move(table), .sort = std::move(sort)};
     EXPECT_TRUE(CheckTopOptions(options, false).ok());
     std::string notes;

@@ -12,7 +12,7 @@ namespace xpu {
 namespace {
 
 // The document as a whole is compared by the golden test; here is what that scene has not.
-std::string Trace(test::ModelBuilder& builder, const TraceOptions& options = {},
+std::string Trace(test::ModelBuilder& builder, const ViewOptions& options = {},
                   std::string* notes = nullptr) {
   Analysis analysis(builder.Build());
   return test::Written([&](Output& output) {

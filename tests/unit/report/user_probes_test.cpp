@@ -116,7 +116,7 @@ TEST_F(UserProbesTest, EveryView) {
   Hit(1, 20).stack = builder_.Stack({0x10});
   Hit(2, 30).return_value = -7;
   Analysis analysis(builder_.Build());
-  FoldedOptions folded;
+  ViewOptions folded;
   folded.merge.mode = MergeMode::kProbe;
   using test::Lines;
   EXPECT_EQ(test::Folded(analysis, folded),
@@ -133,7 +133,7 @@ TEST_F(UserProbesTest, EveryView) {
                        R"("probe":"uprobe libm.so.6:f;g h","stack":"[unknown]"})"),
             std::string::npos)
       << trace;
-  TopOptions top;
+  ViewOptions top;
   top.format = TableFormat::kCsv;
   top.table = "probe_sum";
   const std::string table = test::Written([&](Output& output) { WriteTop(analysis, top, output); });
