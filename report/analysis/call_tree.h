@@ -1,4 +1,4 @@
-// Pass 8: time added up over call paths. CPU time and GPU time share one tree.
+// Time added up over call paths. CPU time and GPU time share one tree.
 #pragma once
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 #include "format/base/text.h"
 #include "report/analysis/filter.h"
 #include "report/cli/view_choice.h"
-#include "report/query/merge.h"
+#include "report/query/call_tree_builder.h"
 #include "report/views/tables/top_tables.h"
 #include "report/workload/step_selection.h"
 #include "report/workload/steps.h"
@@ -65,12 +65,12 @@ constexpr std::pair<std::string_view, std::string_view> kDiffTables[] = {
 
 constexpr char kCapture[] = "CAPTURE";  // as other types of values, what a shell completes
 
-inline std::vector<std::pair<std::string, MergeMode>> Modes() {
-  return {{"merge", MergeMode::kMerge},  {"gpu", MergeMode::kGpu},
-          {"cpu", MergeMode::kCpu},      {"idle", MergeMode::kIdle},
-          {"probe", MergeMode::kProbe},  {"off", MergeMode::kOff},
-          {"wall", MergeMode::kWall},    {"critical", MergeMode::kCritical},
-          {"memory", MergeMode::kMemory}};
+inline std::vector<std::pair<std::string, TreeMode>> Modes() {
+  return {{"merge", TreeMode::kCpuAndGpu}, {"gpu", TreeMode::kGpu},
+          {"cpu", TreeMode::kCpu},         {"idle", TreeMode::kIdle},
+          {"probe", TreeMode::kProbe},     {"off", TreeMode::kOff},
+          {"wall", TreeMode::kWall},       {"critical", TreeMode::kCritical},
+          {"memory", TreeMode::kMemory}};
 }
 
 inline std::vector<std::pair<std::string, MemoryView>> MemoryViews() {
@@ -302,17 +302,17 @@ CLI::Option* Parser::AddNumber(const std::string& name, uint64_t& value, std::st
 }
 
 void Parser::AddChoices() {
-  kernel_names_ = AddChoice("--kernel-names", options_.merge.kernel_names,
+  kernel_names_ = AddChoice("--kernel-names", options_.tree.kernel_names,
                             Choices<KernelNames>{{"full", KernelNames::kFull},
                                                  {"short", KernelNames::kShort},
                                                  {"mangled", KernelNames::kMangled},
                                                  {"demangled", KernelNames::kFull}});
-  AddChoice("--graph-stacks", options_.merge.paths.graph_stacks,
+  AddChoice("--graph-stacks", options_.tree.paths.graph_stacks,
             Choices<GraphStacks>{{"both", GraphStacks::kBoth},
                                  {"launch", GraphStacks::kLaunch},
                                  {"creation", GraphStacks::kCreation}});
-  Only(&View::shows_paths, AddChoice("--mode", options_.merge.mode, Modes()));
-  memory_ = AddChoice("--memory", options_.merge.memory, MemoryViews());
+  Only(&View::shows_paths, AddChoice("--mode", options_.tree.mode, Modes()));
+  memory_ = AddChoice("--memory", options_.tree.memory, MemoryViews());
   Only(&View::shows_paths, memory_);
   Choices<std::string> by;
   for (const auto& [name, group] : kGroups) by.emplace_back(name, name);
@@ -331,9 +331,9 @@ void Parser::AddChoices() {
 
 void Parser::AddFlags() {
   Only(&View::shows_paths,
-       app_.add_flag("--keep-internal-frames", options_.merge.paths.keep_internal_frames));
-  Only(&View::shows_paths, app_.add_flag("--nvtx-frames", options_.merge.nvtx_frames));
-  Only(&View::shows_paths, app_.add_flag("--device-tags", options_.merge.device_tags));
+       app_.add_flag("--keep-internal-frames", options_.tree.paths.keep_internal_frames));
+  Only(&View::shows_paths, app_.add_flag("--nvtx-frames", options_.tree.nvtx_frames));
+  Only(&View::shows_paths, app_.add_flag("--device-tags", options_.tree.device_tags));
   Only("--folded", app_.add_flag("--reverse", options_.reverse));
   Only("--export", app_.add_flag("--each", options_.each));
   Only("--flamegraph", app_.add_option("--title", options_.title));
@@ -397,9 +397,9 @@ Status Parser::CheckImport() const {
 }
 
 Status Parser::CheckSample() {
-  const bool needs_all = options_.merge.mode != MergeMode::kMerge &&
-                         options_.merge.mode != MergeMode::kGpu &&
-                         options_.merge.mode != MergeMode::kCpu;
+  const bool needs_all = options_.tree.mode != TreeMode::kCpuAndGpu &&
+                         options_.tree.mode != TreeMode::kGpu &&
+                         options_.tree.mode != TreeMode::kCpu;
   if (sample_->count() > 0 && needs_all) {
     return UsageError(
         "--sample cannot be combined with --mode idle, off, wall, probe, critical or memory: they "
@@ -413,7 +413,7 @@ Status Parser::TakeBy() {
   const auto is_it = [this](const auto& choice) { return choice.first == by_; };
   const auto* group = std::find_if(std::begin(kGroups), std::end(kGroups), is_it);
   if (group != std::end(kGroups)) {
-    options_.merge.by = group->second;
+    options_.tree.by = group->second;
     if (options_.view->shows_paths) return Ok();
     return UsageError(Format("--by {} needs --folded or --flamegraph", by_));
   }
@@ -430,9 +430,9 @@ Status Parser::CheckSlowSteps() const {
   if (options_.steps.range || sample_->count() > 0) {
     return UsageError("--slow-steps cannot be combined with --step-range or --sample");
   }
-  const bool is_path = options_.merge.mode == MergeMode::kCritical ||
-                       options_.merge.mode == MergeMode::kProbe ||
-                       options_.merge.mode == MergeMode::kMemory;
+  const bool is_path = options_.tree.mode == TreeMode::kCritical ||
+                       options_.tree.mode == TreeMode::kProbe ||
+                       options_.tree.mode == TreeMode::kMemory;
   if (is_path || options_.unit == TimeUnit::kSamples) {
     return UsageError(
         "--slow-steps cannot be combined with --mode critical, memory, probe or --unit samples");
@@ -454,7 +454,7 @@ Status Parser::Check() {
     return UsageError(std::move(wrong));
   }
   XPU_RETURN_IF_ERROR(CheckSample());
-  if (memory_->count() > 0 && options_.merge.mode != MergeMode::kMemory) {
+  if (memory_->count() > 0 && options_.tree.mode != TreeMode::kMemory) {
     return UsageError("--memory needs --mode memory");
   }
   // A table that is asked for is all that is printed.

@@ -1,4 +1,4 @@
-// Pass 4: another clock's times to CLOCK_MONOTONIC.
+// Converts the times of another clock to CLOCK_MONOTONIC.
 //
 // Each pair holds the other clock's time between two readings of CLOCK_MONOTONIC; the middle of
 // the two is the best guess of when. Between two pairs the clocks are taken as straight lines, so

@@ -1,4 +1,4 @@
-// Pass 1: the whole capture into memory, lists in the order of the file.
+// Loads a whole capture into memory, lists in the order of the file.
 #pragma once
 
 #include <string>

@@ -106,7 +106,7 @@ void VisitBoth(LoadedEvents& events, More& more, Visit&& visit) {
 #undef XPU_VISIT
 }
 
-// Pass 2: each list in order of time. Writers promise no order.
+// Sorts each list by time. Writers promise no order.
 // By their events' first time. Events without one, events of one time and the work on the GPU,
 // whose order the correlation makes, keep the order of the file.
 void OrderByTime(LoadedEvents& events);

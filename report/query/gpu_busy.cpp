@@ -257,8 +257,8 @@ void VisitGaps(const Analysis& analysis, const GpuBusy& gpu,
                     ++in_gap) {
                  IdleGap part = gap;
                  part.end_ns = std::min(in_gap->start_ns, end_ns);
-                 part.other = in_gap->first;
-                 part.other_launch = work.Get<&GpuWork::launch>(part.other);
+                 part.filtered_work = in_gap->first;
+                 part.filtered_launch = work.Get<&GpuWork::launch>(part.filtered_work);
                  add(part);
                  gap.start_ns = std::max(gap.start_ns, in_gap->end_ns);
                  gap.before = kNoWork;

@@ -70,13 +70,13 @@ struct IdleGap {
   uint32_t gpu = 0;  // as the report numbers them
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
-  uint64_t ns = 0;            // without what GpuBusy::uncounted has of it
-  uint32_t before = kNoWork;  // in Correlation::work; kNoWork: what a filter leaves out
-  uint32_t after = kNoWork;   // what ended it; likewise
-  uint32_t other = kNoWork;   // what ended it, where a filter leaves that out
+  uint64_t ns = 0;                   // without what GpuBusy::uncounted has of it
+  uint32_t before = kNoWork;         // in Correlation::work; kNoWork: what a filter leaves out
+  uint32_t after = kNoWork;          // what ended it; likewise
+  uint32_t filtered_work = kNoWork;  // ended the gap but is filtered out
   // The call that started what ended it, in Correlation::launches; kNoLaunch: it is not known.
   uint32_t launch = GpuWork::kNoLaunch;
-  uint32_t other_launch = GpuWork::kNoLaunch;
+  uint32_t filtered_launch = GpuWork::kNoLaunch;
 };
 
 // Makes the list disjoint (intervals.h). Spans that start together are in the order of their work.

@@ -192,8 +192,8 @@ uint64_t IdleSamples::SharesOfOtherThreads(const Owner& owner, Stretch stretch,
 Owner OwnerOf(const Analysis& analysis, const IdleGap& gap) {
   const GpuWorkList& work = analysis.correlation.work;
   if (gap.after != kNoWork) return work[gap.after].owner();
-  if (gap.other == kNoWork) return {};
-  const GpuWork other = work[gap.other];
+  if (gap.filtered_work == kNoWork) return {};
+  const GpuWork other = work[gap.filtered_work];
   return analysis.tracks.OwnerAt(other.pid, other.tid, other.start_ns);
 }
 
@@ -229,7 +229,7 @@ IdleParts::IdleParts(Analysis& analysis, CallPaths& paths)
 const std::vector<IdlePart>& IdleParts::Of(const IdleGap& gap) {
   parts_.clear();
   // Work that a filter leaves out may end a gap, as the first launch of the next step does.
-  const uint32_t launch = gap.launch != GpuWork::kNoLaunch ? gap.launch : gap.other_launch;
+  const uint32_t launch = gap.launch != GpuWork::kNoLaunch ? gap.launch : gap.filtered_launch;
   IdlePart otherwise{.gpu = gap.gpu, .cause = IdlePart::Cause::kUnknown, .launch = launch};
   const bool is_known = launch != GpuWork::kNoLaunch;
   if (is_known) otherwise.cause = IdlePart::Cause::kLaunch;

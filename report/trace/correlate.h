@@ -1,4 +1,4 @@
-// Pass 5: which call of the program caused which GPU work.
+// Finds which call of the program caused which GPU work.
 //
 // Calls and GPU records belong together when they share (instance, correlation id); how ids that
 // wrapped are distinguished is in launches.h. GPU work is never matched by time alone, unless

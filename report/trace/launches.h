@@ -1,4 +1,4 @@
-// Pass 5a: the calls of the program that make the GPU work, each with its CPU stack.
+// Finds the calls of the program that make the GPU work, each with its CPU stack.
 //
 // A call and the stack at its entry share (instance, correlation id). The id has 32 bits and wraps,
 // so one instance may use the same id more than once; times, hours apart, then decide. What probes

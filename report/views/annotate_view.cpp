@@ -184,7 +184,7 @@ View AnnotateView() {
       .value = "REGEX",
       .write =
           [](const ViewInput& input) {
-            WriteAnnotation(input.analysis, input.options.value, input.options.merge.kernel_names,
+            WriteAnnotation(input.analysis, input.options.value, input.options.tree.kernel_names,
                             input.output, input.notes);
           },
   };

@@ -37,7 +37,7 @@ Result<std::unique_ptr<TableSink>> OpenTables(ExportFormat format, const std::st
 Status WriteExport(const ViewOptions& options, Analysis& analysis, const std::string& path) {
   const ExportFormat format = FormatOf(options.value);
   XPU_ASSIGN_OR_RETURN(const std::unique_ptr<TableSink> tables, OpenTables(format, path));
-  CallPaths paths(analysis, {.graph_stacks = options.merge.paths.graph_stacks});
+  CallPaths paths(analysis, {.graph_stacks = options.tree.paths.graph_stacks});
   paths.NameAhead({.samples = true, .launches = true});
   std::string_view prefix;
   if (format == ExportFormat::kSqlite) {
@@ -73,7 +73,7 @@ View PprofView() {
       .write =
           [](const ViewInput& input) {
             WritePprof(input.analysis,
-                       {input.options.merge.kernel_names, input.options.merge.paths.graph_stacks},
+                       {input.options.tree.kernel_names, input.options.tree.paths.graph_stacks},
                        input.output);
           },
   };

@@ -13,14 +13,14 @@ namespace xpu {
 namespace {
 
 // Whether the capture has what the mode shows, be it that a filter leaves it out.
-bool HasAny(const LoadedEvents& events, MergeMode mode) {
+bool HasAny(const LoadedEvents& events, TreeMode mode) {
   switch (mode) {
-    case MergeMode::kCpu:
+    case TreeMode::kCpu:
       return !events.cpu_samples.empty();
-    case MergeMode::kProbe:
+    case TreeMode::kProbe:
       return !events.probe_hits.empty();
-    case MergeMode::kOff:
-    case MergeMode::kWall:
+    case TreeMode::kOff:
+    case TreeMode::kWall:
       return !events.off_cpu_waits.empty() || !events.off_cpu_sums.empty();
     default:
       return true;
@@ -85,7 +85,7 @@ class FoldedStacks {
 FoldedStacks::FoldedStacks(const CallTree& tree, std::span<const uint64_t> other,
                            const FrameTable& frames, const ViewOptions& options) {
   NameFrames(frames);
-  const ptrdiff_t group = options.merge.by == GroupBy::kNothing ? 0 : 1;  // stays first
+  const ptrdiff_t group = options.tree.by == GroupBy::kNothing ? 0 : 1;  // stays first
   for (uint32_t i = 0; i < tree.nodes().size(); ++i) {
     const uint64_t ns = tree.nodes()[i].self_ns;
     const uint64_t other_ns = other.empty() ? 0 : other[i];
@@ -146,7 +146,7 @@ std::vector<uint64_t> FoldedStacks::Rounded(uint64_t Line::*value, uint64_t unit
 
 // Events that do not count time have no units: their lines are whole numbers.
 uint64_t UnitNs(const Analysis& analysis, const ViewOptions& options) {
-  if (!CountsTime(analysis, options.merge)) return 1;
+  if (!CountsTime(analysis, options.tree)) return 1;
   switch (options.unit) {
     case TimeUnit::kMicroseconds:
       return 1000;
@@ -160,19 +160,19 @@ uint64_t UnitNs(const Analysis& analysis, const ViewOptions& options) {
 
 }  // namespace
 
-std::string WhyNoStacks(const Analysis& analysis, MergeMode mode) {
+std::string WhyNoStacks(const Analysis& analysis, TreeMode mode) {
   if (!analysis.shown.filter_text.empty() && HasAny(analysis.model.events, mode)) {
     return Format("no stacks to show: none match {}\n", analysis.shown.filter_text);
   }
-  if (mode == MergeMode::kProbe) {
+  if (mode == TreeMode::kProbe) {
     return "no stacks to show: the capture has no probe hits\n"
            "  hint: xpu-record --uprobe LIBRARY:FUNCTION records them\n";
   }
-  if (mode == MergeMode::kMemory) {
+  if (mode == TreeMode::kMemory) {
     return "no stacks to show: the capture has no allocations of GPU memory\n"
            "  hint: xpu-record --gpu-memory records them\n";
   }
-  if (mode == MergeMode::kOff || mode == MergeMode::kWall) {
+  if (mode == TreeMode::kOff || mode == TreeMode::kWall) {
     return "no stacks to show: the capture has no off-CPU time\n"
            "  hint: xpu-record --off-cpu records it\n";
   }
@@ -188,16 +188,16 @@ std::string WhyNoStacks(const Analysis& analysis, MergeMode mode) {
   const bool has_launches =
       counts.launches_probed > 0 || counts.launches_pending + counts.launches_lost > 0;
   const std::string events = EventsWithoutSamples(analysis);
-  if (mode != MergeMode::kGpu && !has_samples && !has_work && !has_launches) {
+  if (mode != TreeMode::kGpu && !has_samples && !has_work && !has_launches) {
     if (events.empty()) return {};
     return Format("no stacks to show: no samples were taken of {}\n", events);
   }
   const std::string_view why =
-      mode == MergeMode::kCpu ? "the capture has no CPU samples" : WithoutGpuTimes(model, has_work);
+      mode == TreeMode::kCpu ? "the capture has no CPU samples" : WithoutGpuTimes(model, has_work);
   std::string text = Format("no stacks to show: {}\n", why);
-  if (mode == MergeMode::kCpu && has_times) {
+  if (mode == TreeMode::kCpu && has_times) {
     text += "  hint: --mode gpu shows GPU work\n";
-  } else if (mode != MergeMode::kMerge && (has_samples || has_launches)) {
+  } else if (mode != TreeMode::kCpuAndGpu && (has_samples || has_launches)) {
     AppendFormat(text, "  hint: --mode merge shows {}{}{}\n", has_samples ? "CPU samples" : "",
                  has_samples && has_launches ? " and " : "", has_launches ? "launches" : "");
   }
@@ -206,12 +206,13 @@ std::string WhyNoStacks(const Analysis& analysis, MergeMode mode) {
 
 void WriteFolded(Analysis& analysis, const ViewOptions& options, Output& output,
                  std::string& notes) {
-  MergeOptions merge = options.merge;
-  merge.count_samples = options.unit == TimeUnit::kSamples && !CountsTime(analysis, options.merge);
-  const CallTree tree =
-      merge.mode == MergeMode::kCritical
-          ? BuildCriticalTree(analysis, options.steps, merge.kernel_names, merge.paths)
-          : BuildCallTree(analysis, merge);
+  TreeOptions tree_options = options.tree;
+  tree_options.count_samples =
+      options.unit == TimeUnit::kSamples && !CountsTime(analysis, options.tree);
+  const CallTree tree = tree_options.mode == TreeMode::kCritical
+                            ? BuildCriticalTree(analysis, options.steps, tree_options.kernel_names,
+                                                tree_options.paths)
+                            : BuildCallTree(analysis, tree_options);
   const FoldedStacks stacks(tree, {}, analysis.frames, options);
   const std::vector<FoldedStacks::Line>& lines = stacks.lines();
   const std::vector<uint64_t> rounded =
@@ -226,8 +227,8 @@ void WriteFolded(Analysis& analysis, const ViewOptions& options, Output& output,
     }
     output.Write(ShownText::Of("{} {}\n", stacks.TextOf(lines[i]), rounded[i]));
   }
-  notes += LeftOutText(analysis, options.merge) + EstimateText(tree);
-  if (lines.empty()) notes += WhyNoStacks(analysis, options.merge.mode);
+  notes += LeftOutText(analysis, options.tree) + EstimateText(tree);
+  if (lines.empty()) notes += WhyNoStacks(analysis, options.tree.mode);
   if (left_out > 0) {
     AppendFormat(
         notes, "{} {}, {} ns in total\n", left_out,
@@ -239,7 +240,7 @@ void WriteFolded(Analysis& analysis, const ViewOptions& options, Output& output,
 
 void WriteSlowStepsFolded(const SlowSteps& steps, Analysis& slow, Analysis& median,
                           const ViewOptions& options, Output& output, std::string& notes) {
-  const StepComparison compared = CompareSteps(steps, slow, median, options.merge);
+  const StepComparison compared = CompareSteps(steps, slow, median, options.tree);
   const FoldedStacks stacks(compared.tree, compared.median_ns, slow.frames, options);
   const uint64_t unit_ns = UnitNs(slow, options);
   const std::vector<uint64_t> after = stacks.Rounded(&FoldedStacks::Line::ns, unit_ns);
@@ -249,7 +250,7 @@ void WriteSlowStepsFolded(const SlowSteps& steps, Analysis& slow, Analysis& medi
     output.Write(
         ShownText::Of("{} {} {}\n", stacks.TextOf(stacks.lines()[i]), before[i], after[i]));
   }
-  notes += LeftOutText(slow, options.merge) + SlowStepsText(steps, compared, slow.frames);
+  notes += LeftOutText(slow, options.tree) + SlowStepsText(steps, compared, slow.frames);
 }
 
 View FoldedView() {

@@ -31,8 +31,8 @@ class Script {
   Script(Analysis& analysis, const ViewOptions& options, Output& output)
       : analysis_(analysis),
         output_(output),
-        paths_(analysis, {.graph_stacks = options.merge.paths.graph_stacks}),
-        leaves_(analysis, options.merge.kernel_names),
+        paths_(analysis, {.graph_stacks = options.tree.paths.graph_stacks}),
+        leaves_(analysis, options.tree.kernel_names),
         names_events_(FindSampledEvents(analysis.model, analysis.shown).size() > 1 ||
                       !SamplesCountTime(analysis.model, analysis.shown)),
         weights_(analysis.model, analysis.shown),

@@ -18,7 +18,7 @@
 #include "report/analysis/gpu_names.h"
 #include "report/base/output.h"
 #include "report/critical_path/critical_options.h"
-#include "report/query/merge.h"
+#include "report/query/call_tree_builder.h"
 #include "report/workload/slow_steps.h"
 #include "report/workload/step_selection.h"
 
@@ -35,7 +35,7 @@ struct ViewOptions {
   StepOptions steps = {};
   uint64_t sample_rate = 1;  // one of so many events
   // What stacks are; the names of kernels and the stacks of graphs in all views.
-  MergeOptions merge = {};
+  TreeOptions tree = {};
   bool kernel_names_are_given = false;
   std::string value = {};  // of View::value
 
@@ -57,11 +57,11 @@ struct ViewOptions {
   // Names of kernels in tables: of a screen's width where a person reads them.
   KernelNames TableKernelNames() const {
     const bool are_short = !kernel_names_are_given && format == TableFormat::kTable;
-    return are_short ? KernelNames::kShort : merge.kernel_names;
+    return are_short ? KernelNames::kShort : tree.kernel_names;
   }
   // Names in the call paths of tables, where kernels are the last of many frames.
   KernelNames PathKernelNames() const {
-    return kernel_names_are_given ? merge.kernel_names : KernelNames::kShort;
+    return kernel_names_are_given ? tree.kernel_names : KernelNames::kShort;
   }
 };
 
@@ -73,7 +73,7 @@ void WriteFolded(Analysis& analysis, const ViewOptions& options, Output& output,
                  std::string& notes);
 // Why a view of stacks shows none: a sentence and which mode shows something, for standard error.
 // Empty when the capture is.
-std::string WhyNoStacks(const Analysis& analysis, MergeMode mode);
+std::string WhyNoStacks(const Analysis& analysis, TreeMode mode);
 // One HTML file that needs nothing else.
 void WriteFlameGraph(Analysis& analysis, const ViewOptions& options, Output& output,
                      std::string& notes);

@@ -151,7 +151,7 @@ Result<SlowSteps> FindSlowSteps(const std::vector<StepSeries>& all) {
 }
 
 StepComparison CompareSteps(const SlowSteps& steps, Analysis& slow, Analysis& median,
-                            MergeOptions options) {
+                            TreeOptions options) {
   options.with_idle = true;
   StepComparison compared{.tree = CallTree(slow.call_trees),
                           .median_ns = {},

@@ -13,7 +13,7 @@
 #include "format/base/result.h"
 #include "report/analysis/analysis.h"
 #include "report/analysis/call_tree.h"
-#include "report/query/merge.h"
+#include "report/query/call_tree_builder.h"
 #include "report/workload/steps.h"
 
 namespace xpu {
@@ -39,7 +39,8 @@ struct SlowSteps {
 // kUsage: there are too few steps.
 Result<SlowSteps> FindSlowSteps(const std::vector<StepSeries>& all);
 
-// Time of one step by call path: CPU, GPU, and idle GPU time under what the CPU did (merge.h).
+// Time of one step by call path: CPU, GPU, and idle GPU time under what the CPU did
+// (call_tree_builder.h).
 struct StepComparison {
   CallTree tree;                    // of a slow step
   std::vector<uint64_t> median_ns;  // of a median step: by path - 1
@@ -50,7 +51,7 @@ struct StepComparison {
 };
 // `slow` and `median` show the one and the other group, and share their trace.
 StepComparison CompareSteps(const SlowSteps& steps, Analysis& slow, Analysis& median,
-                            MergeOptions options);
+                            TreeOptions options);
 
 // The time that a slow step takes more than a median one, by kind.
 struct StepGrowth {

@@ -77,23 +77,23 @@ void WriteViews(const Choice& choice, Analysis& analysis, Output& output) {
   std::string notes;
   const auto names = Choice::Of<KernelNames>(choice.views, 0, 3);
   const auto stacks = Choice::Of<GraphStacks>(choice.passes, 0, 3);
-  const MergeOptions merge{.mode = Choice::Of<MergeMode>(choice.merge, 0, 3),
-                           .kernel_names = names,
-                           .paths = {.graph_stacks = stacks},
-                           .device_tags = (choice.merge & 0x40) != 0,
-                           .by = Choice::Of<GroupBy>(choice.merge, 3, 5),
-                           .nvtx_frames = (choice.merge & 0x80) != 0};
-  WriteSummary(analysis, {.merge = merge}, output);
+  const TreeOptions tree{.mode = Choice::Of<TreeMode>(choice.merge, 0, 3),
+                         .kernel_names = names,
+                         .paths = {.graph_stacks = stacks},
+                         .device_tags = (choice.merge & 0x40) != 0,
+                         .by = Choice::Of<GroupBy>(choice.merge, 3, 5),
+                         .nvtx_frames = (choice.merge & 0x80) != 0};
+  WriteSummary(analysis, {.tree = tree}, output);
   WriteFolded(analysis,
-              {.merge = merge,
+              {.tree = tree,
                .unit = Choice::Of<TimeUnit>(choice.views, 3, 3),
                .reverse = (choice.views & 0x40) != 0},
               output, notes);
-  WriteFlameGraph(analysis, {.merge = merge, .title = {}}, output, notes);
-  WriteChromeTrace(analysis, {.merge = merge}, output, notes);
-  WritePerfetto(analysis, {.merge = merge}, output, notes);
+  WriteFlameGraph(analysis, {.tree = tree, .title = {}}, output, notes);
+  WriteChromeTrace(analysis, {.tree = tree}, output, notes);
+  WritePerfetto(analysis, {.tree = tree}, output, notes);
   WriteTables(choice, analysis, output);
-  WriteScript(analysis, {.merge = merge}, output);
+  WriteScript(analysis, {.tree = tree}, output);
   WriteDump(analysis, output);
   WritePprof(analysis, {names, stacks}, output);
   WriteExports(analysis, stacks);

@@ -40,25 +40,25 @@ std::vector<uint64_t> TotalsOf(const CallTree& tree) {
   return totals;
 }
 
-std::string_view ModeName(MergeMode mode) {
+std::string_view ModeName(TreeMode mode) {
   switch (mode) {
-    case MergeMode::kMerge:
+    case TreeMode::kCpuAndGpu:
       return "merge";
-    case MergeMode::kGpu:
+    case TreeMode::kGpu:
       return "gpu";
-    case MergeMode::kCpu:
+    case TreeMode::kCpu:
       return "cpu";
-    case MergeMode::kIdle:
+    case TreeMode::kIdle:
       return "idle";
-    case MergeMode::kProbe:
+    case TreeMode::kProbe:
       return "probe";
-    case MergeMode::kOff:
+    case TreeMode::kOff:
       return "off";
-    case MergeMode::kWall:
+    case TreeMode::kWall:
       return "wall";
-    case MergeMode::kCritical:
+    case TreeMode::kCritical:
       return "critical";
-    case MergeMode::kMemory:
+    case TreeMode::kMemory:
       return "memory";
   }
   return {};
@@ -103,9 +103,9 @@ class UsedFrames {
 };
 
 // The unit of the numbers in the tree.
-std::string UnitName(const Analysis& analysis, const MergeOptions& options) {
-  if (options.mode == MergeMode::kProbe) return "hits";
-  if (options.mode == MergeMode::kMemory) return "bytes";
+std::string UnitName(const Analysis& analysis, const TreeOptions& options) {
+  if (options.mode == TreeMode::kProbe) return "hits";
+  if (options.mode == TreeMode::kMemory) return "bytes";
   return CountsTime(analysis, options) ? "ns" : SampleUnit(analysis.model, analysis.shown);
 }
 
@@ -115,12 +115,12 @@ void WriteRecording(Analysis& analysis, const ViewOptions& options, PageData& wr
   const auto& infos = model.events.recording_info;
   if (!infos.empty()) info = infos.front();
   const std::string_view command = model.Text(info.command_line);
-  const std::string unit = UnitName(analysis, options.merge);
+  const std::string unit = UnitName(analysis, options.tree);
   const std::pair<std::string_view, std::string_view> texts[] = {
       {"title", options.title.empty() ? command : options.title},
       {"command", command},
       {"host", model.Text(info.host_name)},
-      {"mode", ModeName(options.merge.mode)},
+      {"mode", ModeName(options.tree.mode)},
       {"unit", unit}};
   for (const auto& [key, text] : texts) {
     writer.String(key);
@@ -338,7 +338,7 @@ void WritePage(Analysis& analysis, const CallTree& tree, const ViewOptions& opti
                const FlameComparison* compared, const FlameStrip* strip, Output& output) {
   const size_t data = kFlameGraphPage.find(kFlameGraphData);
   XPU_CHECK(data != std::string_view::npos);
-  const std::optional<FlameCode> code = FlameCode::Of(analysis, tree, options.merge.kernel_names);
+  const std::optional<FlameCode> code = FlameCode::Of(analysis, tree, options.tree.kernel_names);
   output.WriteBytes(kFlameGraphPage.substr(0, data));
   WriteFlameGraphData(analysis, tree, options, output, compared, strip, code ? &*code : nullptr);
   output.WriteBytes(kFlameGraphPage.substr(data + kFlameGraphData.size()));
@@ -348,20 +348,21 @@ void WritePage(Analysis& analysis, const CallTree& tree, const ViewOptions& opti
 
 void WriteFlameGraph(Analysis& analysis, const ViewOptions& options, Output& output,
                      std::string& notes) {
-  const MergeOptions& merge = options.merge;
+  const TreeOptions& tree_options = options.tree;
   std::vector<StepSeries> steps;
-  if (TakesSlices(merge.mode)) steps = FindSteps(analysis, options.steps.definition);
+  if (TakesSlices(tree_options.mode)) steps = FindSteps(analysis, options.steps.definition);
   std::erase_if(steps, [](const StepSeries& series) { return !IsCredible(series); });
   // Where there are no steps to choose, spans of the GPUs' time are.
-  const bool has_parts = steps.empty() && merge.mode != MergeMode::kMemory;
+  const bool has_parts = steps.empty() && tree_options.mode != TreeMode::kMemory;
   const TimeSlices parts = has_parts ? PartsOfGpuTime(analysis) : TimeSlices();
   SlicedTimes sliced = parts.empty() ? SliceBySteps(analysis, steps) : SliceByParts(parts);
-  const CallTree tree =
-      merge.mode == MergeMode::kCritical
-          ? BuildCriticalTree(analysis, options.steps, merge.kernel_names, merge.paths)
-          : BuildCallTree(analysis, merge, TakesSlices(merge.mode) ? &sliced : nullptr);
-  notes += LeftOutText(analysis, options.merge) + EstimateText(tree);
-  if (tree.nodes().empty()) notes += WhyNoStacks(analysis, options.merge.mode);
+  const CallTree tree = tree_options.mode == TreeMode::kCritical
+                            ? BuildCriticalTree(analysis, options.steps, tree_options.kernel_names,
+                                                tree_options.paths)
+                            : BuildCallTree(analysis, tree_options,
+                                            TakesSlices(tree_options.mode) ? &sliced : nullptr);
+  notes += LeftOutText(analysis, options.tree) + EstimateText(tree);
+  if (tree.nodes().empty()) notes += WhyNoStacks(analysis, options.tree.mode);
   std::optional<FlameStrip> strip =
       parts.empty() ? StripOfSteps(analysis, options.steps.definition, steps, sliced)
                     : StripOfParts(analysis, parts, sliced);
@@ -371,9 +372,9 @@ void WriteFlameGraph(Analysis& analysis, const ViewOptions& options, Output& out
 
 void WriteSlowStepsFlameGraph(const SlowSteps& steps, Analysis& slow, Analysis& median,
                               const ViewOptions& options, Output& output, std::string& notes) {
-  const StepComparison compared = CompareSteps(steps, slow, median, options.merge);
+  const StepComparison compared = CompareSteps(steps, slow, median, options.tree);
   const std::string text = SlowStepsText(steps, compared, slow.frames);
-  notes += LeftOutText(slow, options.merge) + text;
+  notes += LeftOutText(slow, options.tree) + text;
   const FlameComparison comparison{text, compared.median_ns};
   WritePage(slow, compared.tree, options, &comparison, nullptr, output);
 }

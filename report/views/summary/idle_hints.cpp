@@ -209,7 +209,7 @@ std::string IdleHints::SteadyText(uint64_t part_ns) const {
 
 // The kind of the launch in the gap, which ended it; kOther: there is none.
 ApiKind KindOfLaunch(const IdleGap& gap, const LaunchList& launches) {
-  const uint32_t place = gap.launch != GpuWork::kNoLaunch ? gap.launch : gap.other_launch;
+  const uint32_t place = gap.launch != GpuWork::kNoLaunch ? gap.launch : gap.filtered_launch;
   if (place == GpuWork::kNoLaunch) return ApiKind::kOther;
   const Launch& launch = launches[place];
   return launch.end_ns > gap.start_ns ? launch.kind : ApiKind::kOther;

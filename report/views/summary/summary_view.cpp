@@ -26,15 +26,15 @@ class Summary {
       : analysis_(analysis),
         model_(analysis.model),
         options_(options),
-        kernel_names_(options.merge.kernel_names),
+        kernel_names_(options.tree.kernel_names),
         text_(output) {}
 
   void Write() {
     // The trees come first: what the symbolizer finds on the way belongs into the ledger.
     const CallTree cpu =
-        BuildCallTree(analysis_, {.mode = MergeMode::kCpu, .kernel_names = kernel_names_});
+        BuildCallTree(analysis_, {.mode = TreeMode::kCpu, .kernel_names = kernel_names_});
     const CallTree gpu =
-        BuildCallTree(analysis_, {.mode = MergeMode::kGpu, .kernel_names = kernel_names_});
+        BuildCallTree(analysis_, {.mode = TreeMode::kGpu, .kernel_names = kernel_names_});
     const std::vector<GpuBusy> busy = FindGpuBusy(analysis_);
     WriteProgram();
     WriteLosses();

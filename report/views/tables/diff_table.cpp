@@ -85,13 +85,13 @@ void Collect(const TableKind& kind, const DiffSide& side, Side Change::*member, 
       if (NumberOf(cells[total], 0) == 0 && NumberOf(cells[count], 0) == 0) continue;
       Row names;
       for (size_t column = 0; column < cells.size(); ++column) {
-        if (kind.columns[column].names_row()) names.push_back(cells[column]);
+        if (kind.columns[column].is_key()) names.push_back(cells[column]);
       }
       Change& change = changes[std::move(names)];
       Side& of = change.*member;
       // The first of several rows and runs of a side gives the details.
       for (size_t column = 0; column < cells.size() && !of.is_there; ++column) {
-        if (kind.columns[column].is_detail) AddDetail(change.details[column], cells[column]);
+        if (kind.columns[column].is_description) AddDetail(change.details[column], cells[column]);
       }
       of.is_there = true;
       of.totals.resize(side.runs.size());
@@ -162,7 +162,7 @@ std::vector<Column> DiffColumns(const TableKind& kind, const DiffSide& before,
                                  {Format("{} {}", kind.count, after.name)},
                                  {"Change", true}};
   for (const Column& column : kind.columns) {
-    if (column.names_row() || column.is_detail) columns.push_back(column);
+    if (column.is_key() || column.is_description) columns.push_back(column);
   }
   return columns;
 }
@@ -193,7 +193,7 @@ void JoinRenamed(const TableKind& kind, Changes& changes) {
   size_t name = 0;
   for (const Column& column : kind.columns) {
     if (column.is_path) return JoinRenamed(name, changes);
-    name += column.names_row() ? 1 : 0;
+    name += column.is_key() ? 1 : 0;
   }
 }
 
@@ -229,8 +229,8 @@ Table DiffTable(const TableKind& kind, const DiffSide& before, const DiffSide& a
                   std::string(ChangeText(change))});
     auto name = change.names.begin();
     for (size_t column = 0; column < columns.size(); ++column) {
-      if (columns[column].names_row()) cells.push_back(*name++);
-      if (columns[column].is_detail) cells.push_back(change.details.at(column));
+      if (columns[column].is_key()) cells.push_back(*name++);
+      if (columns[column].is_description) cells.push_back(change.details.at(column));
     }
   };
   return table;

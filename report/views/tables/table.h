@@ -21,10 +21,10 @@ struct Column {
   bool is_path = false;  // a text of frames, outermost first, with a ; between two
   bool is_id = false;    // a number that names something, without thousands
   // A text that describes the row without naming it, and may change from capture to capture.
-  bool is_detail = false;
-  bool is_key = false;  // a number that names the row together with its texts
+  bool is_description = false;
+  bool is_key_number = false;  // a number that names the row together with its texts
 
-  bool names_row() const { return (is_text && !is_detail) || is_key; }
+  bool is_key() const { return (is_text && !is_description) || is_key_number; }
 };
 
 // The cells of one row. Numbers as CSV and JSON have them; a number that is not known is empty.

@@ -6,7 +6,7 @@
 
 #include "report/analysis/call_paths.h"
 #include "report/analysis/sampled_events.h"
-#include "report/query/merge.h"
+#include "report/query/call_tree_builder.h"
 #include "report/views/tables/top_rows.h"
 
 namespace xpu {
@@ -164,13 +164,13 @@ std::vector<LaunchPathTime> PathRows(TableSource& source) {
 void FillAllFunctions(TableSource& source, Table& table) {
   Analysis& analysis = source.analysis;
   const FrameTable& frames = analysis.frames;
-  const PathOptions paths{.graph_stacks = source.options.merge.paths.graph_stacks};
-  const MergeOptions cpu{.mode = MergeMode::kCpu, .paths = paths};
+  const PathOptions paths{.graph_stacks = source.options.tree.paths.graph_stacks};
+  const TreeOptions cpu{.mode = TreeMode::kCpu, .paths = paths};
   FunctionCosts costs;
   const uint64_t cpu_whole = AddTree(BuildCallTree(analysis, cpu), frames, &FunctionCost::cpu_self,
                                      &FunctionCost::cpu_total, costs);
   const uint64_t gpu_whole =
-      AddTree(BuildCallTree(analysis, {.mode = MergeMode::kGpu, .paths = paths}), frames,
+      AddTree(BuildCallTree(analysis, {.mode = TreeMode::kGpu, .paths = paths}), frames,
               &FunctionCost::gpu_self, &FunctionCost::gpu_total, costs);
   if (!CountsTime(analysis, cpu)) table.unit = SampleUnit(analysis.model, analysis.shown);
   std::vector<FunctionCost> rows;

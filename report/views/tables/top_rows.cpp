@@ -1,8 +1,8 @@
 #include "report/views/tables/top_rows.h"
 
 #include "report/analysis/sampled_events.h"
+#include "report/query/call_tree_builder.h"
 #include "report/query/gpu_idle.h"
-#include "report/query/merge.h"
 #include "report/trace/user_probes.h"
 
 namespace xpu {
@@ -49,7 +49,7 @@ const std::vector<GpuBusy>& TableSource::busy() {
 CallPaths& TableSource::paths() {
   if (!paths_) {
     paths_ = std::make_unique<CallPaths>(
-        analysis, PathOptions{.graph_stacks = options.merge.paths.graph_stacks});
+        analysis, PathOptions{.graph_stacks = options.tree.paths.graph_stacks});
     paths_->NameAhead({.launches = true});
   }
   return *paths_;
@@ -124,10 +124,11 @@ void FillApisAndGpuWork(TableSource& source, Table& table) {
 
 void FillFunctions(TableSource& source, Table& table) {
   const FrameTable& frames = source.analysis.frames;
-  const MergeOptions merge{.mode = MergeMode::kCpu,
-                           .kernel_names = source.options.TableKernelNames()};
-  std::vector<FunctionTime> rows = FunctionTimes(BuildCallTree(source.analysis, merge), frames);
-  if (!CountsTime(source.analysis, merge))
+  const TreeOptions tree_options{.mode = TreeMode::kCpu,
+                                 .kernel_names = source.options.TableKernelNames()};
+  std::vector<FunctionTime> rows =
+      FunctionTimes(BuildCallTree(source.analysis, tree_options), frames);
+  if (!CountsTime(source.analysis, tree_options))
     table.unit = SampleUnit(source.analysis.model, source.analysis.shown);
   uint64_t whole = 0;
   for (const FunctionTime& row : rows) whole = AddSaturated(whole, row.self_ns);

@@ -35,13 +35,13 @@ Columns Texts(std::initializer_list<std::string_view> names) {
 
 Columns Details(std::initializer_list<std::string_view> names) {
   Columns columns = Texts(names);
-  for (Column& column : columns) column.is_detail = true;
+  for (Column& column : columns) column.is_description = true;
   return columns;
 }
 
 Columns Keys(std::initializer_list<std::string_view> names) {
   Columns columns = Numbers(names);
-  for (Column& column : columns) column.is_key = true;
+  for (Column& column : columns) column.is_key_number = true;
   return columns;
 }
 

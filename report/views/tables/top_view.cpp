@@ -111,9 +111,9 @@ View TopView() {
 
 void WriteSlowStepsTable(const SlowSteps& steps, Analysis& slow, Analysis& median,
                          const ViewOptions& options, Output& output, std::string& notes) {
-  const MergeOptions merge{.kernel_names = options.PathKernelNames(),
-                           .paths = {.graph_stacks = options.merge.paths.graph_stacks}};
-  const StepComparison compared = CompareSteps(steps, slow, median, merge);
+  const TreeOptions tree_options{.kernel_names = options.PathKernelNames(),
+                                 .paths = {.graph_stacks = options.tree.paths.graph_stacks}};
+  const StepComparison compared = CompareSteps(steps, slow, median, tree_options);
   const std::string text = SlowStepsText(steps, compared, slow.frames);
   // Readers of CSV and JSON expect nothing before the tables.
   if (options.format == TableFormat::kTable) {

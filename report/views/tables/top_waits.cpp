@@ -50,7 +50,7 @@ std::string HolderText(const Analysis& analysis, const LockWaits& row) {
 // The path and what it is made of, for as long as a table is written.
 struct Critical {
   explicit Critical(TableSource& source)
-      : paths(source.analysis, {.graph_stacks = source.options.merge.paths.graph_stacks}) {
+      : paths(source.analysis, {.graph_stacks = source.options.tree.paths.graph_stacks}) {
     paths.NameAhead({.samples = true, .launches = true, .off_cpu_waits = true});
     path.emplace(source.analysis, paths, source.options.steps);
   }

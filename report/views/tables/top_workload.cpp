@@ -115,7 +115,7 @@ void FillOperators(TableSource& source, Table& table) {
 
 void FillModules(TableSource& source, Table& table) {
   std::vector<ModuleCost> rows =
-      ModuleCosts(source.analysis, {.graph_stacks = source.options.merge.paths.graph_stacks});
+      ModuleCosts(source.analysis, {.graph_stacks = source.options.tree.paths.graph_stacks});
   uint64_t whole = 0;
   for (const ModuleCost& row : rows) whole = AddSaturated(whole, row.self_ns);
   SetRows(table, std::move(rows), [whole](const ModuleCost& row, Row& cells) {

@@ -41,14 +41,14 @@ class Timeline {
         sink_(sink),
         tracks_(analysis, sink_),
         gpu_code_(analysis),
-        paths_(analysis, {.graph_stacks = options.merge.paths.graph_stacks}),
-        names_(analysis, paths_, options.merge.kernel_names, sink_),
+        paths_(analysis, {.graph_stacks = options.tree.paths.graph_stacks}),
+        names_(analysis, paths_, options.tree.kernel_names, sink_),
         callers_(analysis, sink_),
         samples_(analysis, paths_, names_, tracks_, sink_),
         hits_(analysis, paths_, names_, tracks_, sink_),
         states_(analysis, paths_, names_, tracks_, sink_),
         collectives_(analysis, tracks_, sink_),
-        critical_(analysis, paths_, options.merge.kernel_names, tracks_, sink_) {}
+        critical_(analysis, paths_, options.tree.kernel_names, tracks_, sink_) {}
 
   void Write(std::string& notes);
 
@@ -256,7 +256,7 @@ void Timeline::WriteWork(const GpuWork& work) {
   WriteWorkArgs(analysis_, work, sink_);
   gpu_code_.WriteArgs(work, sink_);
   if (work.origin != NodeOrigin::kNoNode &&
-      options_.merge.paths.graph_stacks != GraphStacks::kLaunch) {
+      options_.tree.paths.graph_stacks != GraphStacks::kLaunch) {
     sink_.ArgText("captured_at", names_.CapturedAt(work));
   }
   if (!HasArrow(work)) return;

@@ -48,8 +48,8 @@ class AllocatorMemoryTest : public testing::Test {
   }
   static std::string Folded(Analysis& analysis, MemoryView view) {
     ViewOptions options;
-    options.merge.mode = MergeMode::kMemory;
-    options.merge.memory = view;
+    options.tree.mode = TreeMode::kMemory;
+    options.tree.memory = view;
     std::string notes;
     return test::Written([&](Output& output) { WriteFolded(analysis, options, output, notes); });
   }

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "format/base/file.h"
+#include "report/query/call_tree_builder.h"
 #include "report/query/kernel_code.h"
-#include "report/query/merge.h"
 #include "symbolize/elf/cubin.h"
 #include "tests/unit/report/model_builder.h"
 #include "tests/unit/report/report_testing.h"
@@ -132,7 +132,7 @@ class CodeSamplesTest : public testing::Test {
   test::Lines Folded() {
     Analysis analysis(builder_.Build());
     ViewOptions options;
-    options.merge.mode = MergeMode::kGpu;
+    options.tree.mode = TreeMode::kGpu;
     options.unit = TimeUnit::kNanoseconds;
     return test::Folded(analysis, options, &notes_);
   }

@@ -11,6 +11,8 @@
 namespace xpu {
 namespace {
 
+using test::kSecond;
+
 // A capture with kernels of these names and times, one after the other.
 std::unique_ptr<Analysis> Capture(std::vector<std::pair<std::string_view, uint64_t>> kernels,
                                   uint64_t end_ns) {
@@ -246,7 +248,7 @@ TEST(DiffTable, RowsWhoseDetailChangesAreOne) {
                        .about = "",
                        .columns = {{"Total (ns)"},
                                    {"Count"},
-                                   {.name = "Libraries", .is_text = true, .is_detail = true},
+                                   {.name = "Libraries", .is_text = true, .is_description = true},
                                    {"Name", true}},
                        .total = "Total (ns)",
                        .count = "Count"};

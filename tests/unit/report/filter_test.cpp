@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "report/analysis/analysis.h"
-#include "report/query/merge.h"
+#include "report/query/call_tree_builder.h"
 #include "report/query/statistics.h"
 #include "tests/unit/durations.h"
 #include "tests/unit/report/model_builder.h"
@@ -305,7 +305,7 @@ TEST_F(FilterTest, Containers) {
   EXPECT_EQ(part("bbb"), "--container bbb: 0 0");
   EXPECT_EQ(part("ml"), "--container ml: 0 0");
   const CallTree tree =
-      BuildCallTree(analysis, {.mode = MergeMode::kGpu, .by = GroupBy::kContainer});
+      BuildCallTree(analysis, {.mode = TreeMode::kGpu, .by = GroupBy::kContainer});
   std::set<std::string> groups;
   for (const CallTree::Node& node : tree.nodes()) {
     if (!node.parent && node.self_count == 0) groups.insert(analysis.frames[node.frame].Label());

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "report/query/merge.h"
+#include "report/query/call_tree_builder.h"
 #include "report/views/flame_graph/flame_graph_code.h"
 #include "report/views/flame_graph/flame_graph_view.h"
 #include "tests/unit/report/model_builder.h"

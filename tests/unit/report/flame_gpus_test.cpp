@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "report/query/merge.h"
+#include "report/query/call_tree_builder.h"
 #include "report/views/flame_graph/flame_graph_strip.h"
 #include "tests/unit/report/model_builder.h"
 
@@ -69,7 +69,7 @@ class FlameGpusTest : public testing::Test {
     Build();
     const TimeSlices parts = PartsOfGpuTime(*analysis_);
     SlicedTimes sliced = SliceByParts(parts);
-    BuildCallTree(*analysis_, {.mode = MergeMode::kGpu}, &sliced);
+    BuildCallTree(*analysis_, {.mode = TreeMode::kGpu}, &sliced);
     return StripOfParts(*analysis_, parts, sliced);
   }
   static const StripLane* Find(const FlameStrip& strip, std::string_view name) {

@@ -14,7 +14,7 @@ namespace {
 using test::kText;
 
 std::string Data(Analysis& analysis, const ViewOptions& options = {}) {
-  const CallTree tree = BuildCallTree(analysis, options.merge);
+  const CallTree tree = BuildCallTree(analysis, options.tree);
   return test::Written(
       [&](Output& output) { WriteFlameGraphData(analysis, tree, options, output); });
 }
@@ -88,7 +88,7 @@ TEST_F(FlameGraphTest, TheTreeInColumns) {
 TEST_F(FlameGraphTest, NoNameEndsTheScript) {
   builder_.AddKernel(1, 1, 3'000, 7'000, "</script><!--<b>\"\\\xff\n");
   Analysis analysis(builder_.Build());
-  const std::string data = Data(analysis, {.merge = {.mode = MergeMode::kGpu}, .title = "<i>"});
+  const std::string data = Data(analysis, {.tree = {.mode = TreeMode::kGpu}, .title = "<i>"});
   EXPECT_EQ(data.find('<'), std::string::npos);
   EXPECT_NE(data.find("\"title\":\"\\u003ci>\""), std::string::npos);
   EXPECT_NE(data.find("\"[GPU_Kernel]\\u003c/script>\\u003c!--\\u003cb>"

@@ -16,8 +16,8 @@ using test::Lines;
 using test::kLaunchKernel;
 using test::kText;
 
-ViewOptions In(TimeUnit unit, MergeMode mode = MergeMode::kMerge) {
-  return {.merge = {.mode = mode}, .unit = unit};
+ViewOptions In(TimeUnit unit, TreeMode mode = TreeMode::kCpuAndGpu) {
+  return {.tree = {.mode = mode}, .unit = unit};
 }
 
 class FoldedTest : public testing::Test {
@@ -55,8 +55,8 @@ TEST_F(FoldedTest, SamplesAndKernelsShareOneTree) {
   const Lines expected = {{"app;main;forward", 10'000'000},
                           {"app;main;forward;cudaLaunchKernel;[GPU_Kernel]k", 4'000}};
   EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds)), expected);
-  EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds, MergeMode::kCpu)).size(), 1u);
-  EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds, MergeMode::kGpu)).size(), 1u);
+  EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds, TreeMode::kCpu)).size(), 1u);
+  EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds, TreeMode::kGpu)).size(), 1u);
 }
 
 // What the program would not do without being recorded, whatever it calls for that.
@@ -78,7 +78,7 @@ TEST_F(FoldedTest, SamplesInTheProfilerAreOneFrame) {
   ViewOptions options = In(TimeUnit::kSamples);
   EXPECT_EQ(test::Folded(analysis, options),
             (Lines{{"app;main;[profiler]", 3}, {"app;main;forward", 1}}));
-  options.merge.paths.keep_internal_frames = true;
+  options.tree.paths.keep_internal_frames = true;
   EXPECT_EQ(test::Folded(analysis, options),
             (Lines{{"app;main;[profiler];libcupti.so.13+0x10;libxpu_inject.so+0x10;forward", 1},
                    {"app;main;[profiler];libcupti.so.13+0x20", 1},
@@ -99,7 +99,7 @@ TEST_F(FoldedTest, AStaticRuntimeReadsAsASharedOne) {
   const Lines expected = {{"app;main;forward;cudaLaunchKernel;[GPU_Kernel]k", 1'000}};
   EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds)), expected);
   ViewOptions all = In(TimeUnit::kNanoseconds);
-  all.merge.paths.keep_internal_frames = true;
+  all.tree.paths.keep_internal_frames = true;
   const Lines kept = {
       {"app;main;forward;cudaLaunchKernel;libcudart_static_1;"
        "libxpu_inject.so+0x10;cudaLaunchKernel;[GPU_Kernel]k",
@@ -148,9 +148,9 @@ TEST_F(FoldedTest, WorkOfAGraphNodeUnderBothStacks) {
                       {launch + captured + ";[unknown];[GPU_Kernel]k", 200},
                       {launch + captured + ";[before the recording];[GPU_Kernel]k", 400}};
   EXPECT_EQ(test::Folded(analysis, options), both);
-  options.merge.paths.graph_stacks = GraphStacks::kLaunch;
+  options.tree.paths.graph_stacks = GraphStacks::kLaunch;
   EXPECT_EQ(test::Folded(analysis, options), (Lines{{launch + ";[GPU_Kernel]k", 700}}));
-  options.merge.paths.graph_stacks = GraphStacks::kCreation;
+  options.tree.paths.graph_stacks = GraphStacks::kCreation;
   const Lines creation = {{"app;main;cudaLaunchKernel;[GPU_Kernel]k", 100},
                           {"app" + captured + ";[unknown];[GPU_Kernel]k", 200},
                           {"app" + captured + ";[before the recording];[GPU_Kernel]k", 400}};
@@ -200,7 +200,7 @@ TEST_F(FoldedTest, LaunchesSeenByProbes) {
       {path + "cuLaunchKernel;[GPU_Launch]", 7}};
   EXPECT_EQ(test::Folded(analysis, In(TimeUnit::kNanoseconds)), expected);
   std::string notes;
-  EXPECT_TRUE(test::Folded(analysis, In(TimeUnit::kNanoseconds, MergeMode::kGpu), &notes).empty());
+  EXPECT_TRUE(test::Folded(analysis, In(TimeUnit::kNanoseconds, TreeMode::kGpu), &notes).empty());
   EXPECT_EQ(notes,
             "no stacks to show: recorded without injection: no GPU times\n  hint: "
             "--mode merge shows launches\n");
@@ -213,27 +213,28 @@ TEST_F(FoldedTest, LaunchesSeenByProbes) {
 }
 
 TEST_F(FoldedTest, ANoteWhenThereIsNothingToShow) {
-  const auto note = [](test::ModelBuilder& builder, MergeMode mode) {
+  const auto note = [](test::ModelBuilder& builder, TreeMode mode) {
     Analysis analysis(builder.Build());
     std::string notes;
     EXPECT_TRUE(test::Folded(analysis, In(TimeUnit::kNanoseconds, mode), &notes).empty());
     return notes;
   };
   test::ModelBuilder empty;
-  EXPECT_EQ(note(empty, MergeMode::kMerge), "");
+  EXPECT_EQ(note(empty, TreeMode::kCpuAndGpu), "");
   test::ModelBuilder no_gpu;
-  EXPECT_EQ(note(no_gpu, MergeMode::kGpu), "no stacks to show: the capture has no GPU records\n");
+  EXPECT_EQ(note(no_gpu, TreeMode::kGpu), "no stacks to show: the capture has no GPU records\n");
   test::ModelBuilder cpu_only;
   cpu_only.events.recording_info.emplace_back().settings = cpu_only.Text("--cpu-only -F 99");
   cpu_only.Sample(1, 1, 1, cpu_only.Stack({0x10}));
-  EXPECT_EQ(note(cpu_only, MergeMode::kGpu),
+  EXPECT_EQ(note(cpu_only, TreeMode::kGpu),
             "no stacks to show: the GPU was not recorded (--cpu-only)\n  hint: --mode "
             "merge shows CPU samples\n");
   test::ModelBuilder untimed;
   untimed.AddKernel(1, 1, 0, 0, "k");
-  EXPECT_EQ(note(untimed, MergeMode::kMerge), "no stacks to show: the GPU records have no times\n");
+  EXPECT_EQ(note(untimed, TreeMode::kCpuAndGpu),
+            "no stacks to show: the GPU records have no times\n");
   Launch(1, 10, "k");
-  EXPECT_EQ(note(builder_, MergeMode::kCpu),
+  EXPECT_EQ(note(builder_, TreeMode::kCpu),
             "no stacks to show: the capture has no CPU samples\n  hint: --mode gpu "
             "shows GPU work\n");
 }
@@ -273,15 +274,15 @@ TEST_F(FoldedTest, SumsEqualTheRawEvents) {
                            [](uint64_t total, const auto& line) { return total + line.second; });
   };
   const uint64_t all_ns = gpu_ns + 300 * 10'000'000ull;
-  EXPECT_EQ(sum(In(TimeUnit::kNanoseconds, MergeMode::kGpu)), gpu_ns);
+  EXPECT_EQ(sum(In(TimeUnit::kNanoseconds, TreeMode::kGpu)), gpu_ns);
   EXPECT_EQ(sum(In(TimeUnit::kNanoseconds)), all_ns);
   EXPECT_EQ(sum(In(TimeUnit::kMicroseconds)), (all_ns + 500) / 1000);
-  EXPECT_EQ(sum(In(TimeUnit::kSamples, MergeMode::kCpu)), 300u);
+  EXPECT_EQ(sum(In(TimeUnit::kSamples, TreeMode::kCpu)), 300u);
   EXPECT_EQ(sum(In(TimeUnit::kSamples)), (all_ns + 5'000'000) / 10'000'000);
   for (const GroupBy by :
        {GroupBy::kThread, GroupBy::kProcess, GroupBy::kStream, GroupBy::kDevice}) {
     ViewOptions options = In(TimeUnit::kMicroseconds);
-    options.merge.by = by;
+    options.tree.by = by;
     options.reverse = by == GroupBy::kStream;
     EXPECT_EQ(sum(options), (all_ns + 500) / 1000);
     options.unit = TimeUnit::kNanoseconds;
@@ -303,7 +304,7 @@ TEST_F(FoldedTest, WhatComesFirst) {
   const std::string pending = "app;[unknown launch];cudaLaunchKernel;[GPU_Launch_Pending]";
   const auto folded = [&](GroupBy by) {
     ViewOptions options = In(TimeUnit::kNanoseconds);
-    options.merge.by = by;
+    options.tree.by = by;
     return test::Folded(analysis, options);
   };
   EXPECT_EQ(folded(GroupBy::kNothing),
@@ -331,7 +332,7 @@ TEST_F(FoldedTest, InnermostFirstAndTheGroupBeforeIt) {
   options.reverse = true;
   const std::string reversed = "[GPU_Kernel]k;cudaLaunchKernel;forward;main;app";
   EXPECT_EQ(test::Folded(analysis, options), (Lines{{reversed, 4'000}}));
-  options.merge.by = GroupBy::kDevice;
+  options.tree.by = GroupBy::kDevice;
   EXPECT_EQ(test::Folded(analysis, options), (Lines{{"GPU0;" + reversed, 4'000}}));
 }
 

@@ -48,9 +48,9 @@ class GpuIdleTest : public testing::Test {
   Lines Idle(bool device_tags = false, GroupBy by = GroupBy::kNothing) {
     Analysis analysis(builder_.Build());
     ViewOptions options;
-    options.merge.mode = MergeMode::kIdle;
-    options.merge.device_tags = device_tags;
-    options.merge.by = by;
+    options.tree.mode = TreeMode::kIdle;
+    options.tree.device_tags = device_tags;
+    options.tree.by = by;
     options.unit = TimeUnit::kNanoseconds;
     return test::Folded(analysis, options);
   }

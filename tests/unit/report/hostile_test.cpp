@@ -98,22 +98,22 @@ class HostileTest : public testing::TestWithParam<uint64_t> {
 
 TEST_P(HostileTest, EveryViewOfAnyEvents) {
   Analysis analysis(AnyEvents());
-  for (const MergeMode mode :
-       {MergeMode::kMerge, MergeMode::kGpu, MergeMode::kCpu, MergeMode::kOff, MergeMode::kWall}) {
+  for (const TreeMode mode :
+       {TreeMode::kCpuAndGpu, TreeMode::kGpu, TreeMode::kCpu, TreeMode::kOff, TreeMode::kWall}) {
     for (const TimeUnit unit :
          {TimeUnit::kNanoseconds, TimeUnit::kMicroseconds, TimeUnit::kSamples}) {
       for (const GraphStacks stacks :
            {GraphStacks::kBoth, GraphStacks::kLaunch, GraphStacks::kCreation}) {
-        test::Folded(analysis, {.merge = {.mode = mode,
-                                          .paths = {.graph_stacks = stacks},
-                                          .device_tags = unit == TimeUnit::kNanoseconds},
+        test::Folded(analysis, {.tree = {.mode = mode,
+                                         .paths = {.graph_stacks = stacks},
+                                         .device_tags = unit == TimeUnit::kNanoseconds},
                                 .unit = unit});
       }
     }
   }
   for (const GroupBy by :
        {GroupBy::kThread, GroupBy::kProcess, GroupBy::kStream, GroupBy::kDevice}) {
-    test::Folded(analysis, {.merge = {.by = by}, .reverse = true});
+    test::Folded(analysis, {.tree = {.by = by}, .reverse = true});
   }
   std::string notes;
   for (const TableFormat format : {TableFormat::kTable, TableFormat::kCsv, TableFormat::kJson}) {
@@ -128,7 +128,7 @@ TEST_P(HostileTest, EveryViewOfAnyEvents) {
   }
   const auto written = test::Written([&](Output& output) {
     WriteSummary(analysis, {}, output);
-    WriteChromeTrace(analysis, {.merge = {.kernel_names = KernelNames::kMangled}}, output, notes);
+    WriteChromeTrace(analysis, {.tree = {.kernel_names = KernelNames::kMangled}}, output, notes);
     WriteFlameGraph(analysis, {}, output, notes);
     WriteDiff({{{&analysis}}, {{&analysis}}}, {}, output, notes);
     WriteScript(analysis, {}, output);
@@ -145,7 +145,7 @@ TEST_P(HostileTest, EveryWayToCorrelateSampled) {
     Analysis analysis(AnyEvents(), {.places = {.lines = true}}, {.by = by});
     for (const uint64_t rate : {1, 3, 1'000'000}) {
       SelectOneOf(rate, analysis.trace(), analysis.shown);
-      test::Folded(analysis, {.merge = {}, .unit = TimeUnit::kNanoseconds});
+      test::Folded(analysis, {.tree = {}, .unit = TimeUnit::kNanoseconds});
       std::string notes;
       const auto written = test::Written([&](Output& output) {
         WriteSummary(analysis, {}, output);
@@ -227,7 +227,7 @@ TEST(HostileCapture, TheWorkGrowsWithWhatDiffers) {
     Result<Model> model = LoadHostile(hostile.name, kEvents, directory);
     ASSERT_TRUE(model.ok()) << hostile.name;
     Analysis analysis(std::move(model).value());
-    for (const MergeMode mode : {MergeMode::kMerge, MergeMode::kProbe}) {
+    for (const TreeMode mode : {TreeMode::kCpuAndGpu, TreeMode::kProbe}) {
       const CallTree tree = BuildCallTree(analysis, {.mode = mode});
       FunctionTimes(tree, analysis.frames);
     }
@@ -245,7 +245,7 @@ TEST(HostileCapture, TheWorkEndsAtItsLimit) {
   Analysis analysis(std::move(model).value());
   analysis.call_trees.max_frames = kMostWork;
   const uint64_t samples = analysis.model.events.cpu_samples.size();
-  const CallTree tree = BuildCallTree(analysis, {.mode = MergeMode::kCpu});
+  const CallTree tree = BuildCallTree(analysis, {.mode = TreeMode::kCpu});
   uint64_t shown = 0;
   for (const CallTree::Node& node : tree.nodes()) shown += node.self_count;
   EXPECT_EQ(shown, samples);
@@ -263,7 +263,7 @@ TEST(HostileCapture, HugeNamesAreCut) {
   Result<Model> model = LoadHostile("huge_name", 4'000, directory);
   ASSERT_TRUE(model.ok());
   Analysis analysis(std::move(model).value());
-  const CallTree tree = BuildCallTree(analysis, {.mode = MergeMode::kMerge});
+  const CallTree tree = BuildCallTree(analysis, {.mode = TreeMode::kCpuAndGpu});
   EXPECT_GT(tree.nodes().size(), 3u);
   for (const CallTree::Node& node : tree.nodes()) {
     ASSERT_LE(analysis.frames[node.frame].name.size(),

@@ -126,7 +126,7 @@ TEST_F(ImportTest, EachKernelHasItsCallShapeAndPlace) {
   EXPECT_EQ(correlation.counts.launches_seen, 2u);
   EXPECT_EQ(correlation.counts.launches_matched, 2u);
   EXPECT_EQ(correlation.counts.kernels_without_launch, 0u);
-  EXPECT_EQ(test::Folded(analysis, {.merge = {}, .unit = TimeUnit::kNanoseconds}),
+  EXPECT_EQ(test::Folded(analysis, {.tree = {}, .unit = TimeUnit::kNanoseconds}),
             (std::map<std::string, uint64_t>{
                 {"process-4711;[unknown launch];cudaLaunchKernel;[GPU_Kernel]vecAdd(int const*, "
                  "int const*, int*, int)",

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "report/analysis/filter.h"
-#include "report/query/merge.h"
+#include "report/query/call_tree_builder.h"
 #include "tests/unit/report/model_builder.h"
 
 namespace xpu {
@@ -265,7 +265,7 @@ TEST(Ledger, AFullCallTree) {
   builder.End(9);
   Analysis analysis(builder.Build());
   analysis.call_trees.max_nodes = 3;
-  const CallTree tree = BuildCallTree(analysis, {.mode = MergeMode::kCpu});
+  const CallTree tree = BuildCallTree(analysis, {.mode = TreeMode::kCpu});
   uint64_t ns = 0;
   for (const CallTree::Node& node : tree.nodes()) ns += node.self_ns;
   EXPECT_EQ(ns, 40u);
@@ -308,7 +308,7 @@ TEST(Ledger, NvtxRangesBeyondTheirLimit) {
   builder.Sample(100, 5, 5, builder.Stack({0x1000}));
   builder.End(200);
   Analysis analysis(builder.Build());
-  BuildCallTree(analysis, {.mode = MergeMode::kCpu, .nvtx_frames = true});
+  BuildCallTree(analysis, {.mode = TreeMode::kCpu, .nvtx_frames = true});
   EXPECT_EQ(EntryOf(analysis, "call_tree_full").count, 6u);
 }
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "report/query/merge.h"
+#include "report/query/call_tree_builder.h"
 #include "report/query/off_cpu_sums.h"
 #include "report/query/off_cpu_waits.h"
 #include "report/views/tables/top_tables.h"
@@ -78,8 +78,8 @@ class OffCpuTest : public testing::Test {
         .rows = 0, .format = TableFormat::kCsv, .table = std::move(table), .sort = {}};
     return test::Written([&](Output& output) { WriteTop(Built(), options, output); });
   }
-  test::Lines Folded(MergeMode mode) {
-    return test::Folded(Built(), {.merge = {.mode = mode}, .unit = TimeUnit::kNanoseconds});
+  test::Lines Folded(TreeMode mode) {
+    return test::Folded(Built(), {.tree = {.mode = mode}, .unit = TimeUnit::kNanoseconds});
   }
 
   test::ModelBuilder builder_;
@@ -133,17 +133,17 @@ TEST_F(OffCpuTest, AWaitIsSplitAtItsWakeUp) {
   Wait(kAppPid, 3'000, 3'000, 3'070, OffCpuState::kPreempted);
   Sum(kAppPid, OffCpuState::kBlocked, 3, 30, 4);
   Sum(kAppPid, OffCpuState::kRunning, 9, 5'000, 0);
-  EXPECT_EQ(Folded(MergeMode::kOff), (test::Lines{{"app;[off-CPU] blocked, short", 30},
-                                                  {"app;[off-CPU] futex", 400},
-                                                  {"app;[off-CPU] preempted", 70},
-                                                  {"app;[off-CPU] runnable", 100}}));
+  EXPECT_EQ(Folded(TreeMode::kOff), (test::Lines{{"app;[off-CPU] blocked, short", 30},
+                                                 {"app;[off-CPU] futex", 400},
+                                                 {"app;[off-CPU] preempted", 70},
+                                                 {"app;[off-CPU] runnable", 100}}));
 }
 
 TEST_F(OffCpuTest, AWakeUpOutsideOfTheWaitIsNotKnown) {
   LockWait(kAppPid, 2'000, 2'500, 0x10).ready_ns = 0;
   LockWait(kAppPid, 3'000, 3'500, 0x10).ready_ns = 4'000;
   LockWait(kAppPid, 5'000, 4'000, 0x10).ready_ns = 4'500;  // ends before it begins
-  EXPECT_EQ(Folded(MergeMode::kOff), (test::Lines{{"app;[off-CPU] futex", 1'000}}));
+  EXPECT_EQ(Folded(TreeMode::kOff), (test::Lines{{"app;[off-CPU] futex", 1'000}}));
 }
 
 TEST_F(OffCpuTest, ATimeRangeCutsWaits) {
@@ -154,7 +154,7 @@ TEST_F(OffCpuTest, ATimeRangeCutsWaits) {
   filter.time = {.start_ns = 1'100, .end_ns = 1'450};  // since the start of the recording
   Analysis& analysis = Built();
   analysis.shown = SelectPart(filter, analysis).value();
-  EXPECT_EQ(Folded(MergeMode::kOff),
+  EXPECT_EQ(Folded(TreeMode::kOff),
             (test::Lines{{"app;[off-CPU] futex", 300}, {"app;[off-CPU] runnable", 50}}));
 }
 
@@ -167,7 +167,7 @@ TEST_F(OffCpuTest, SamplesDivideTheRunningTime) {
   Sum(6, OffCpuState::kRunning, 9, 7, 0);  // has no samples
   LockWait(kAppPid, 5'000, 5'040, 0x10);
   EXPECT_EQ(
-      Folded(MergeMode::kWall),
+      Folded(TreeMode::kWall),
       (test::Lines{{"app;[off-CPU] futex", 40}, {"app;[unknown]", 100}, {"worker;[running]", 7}}));
 }
 
@@ -185,11 +185,11 @@ TEST_F(OffCpuTest, SpinningAndSleepingInASynchronizationIsWaitingForTheGpu) {
   Sum(kAppPid, OffCpuState::kRunning, 9, 200, 0);
   LockWait(kAppPid, 2'600, 2'640, 0x10);
   LockWait(kAppPid, 3'600, 3'601, 0x10);
-  EXPECT_EQ(Folded(MergeMode::kWall), (test::Lines{{"app;[GPU wait]", 40},
-                                                   {"app;[off-CPU] futex", 1},
-                                                   {"app;[unknown]", 100},
-                                                   {"app;[unknown];[GPU wait]", 100}}));
-  EXPECT_EQ(Folded(MergeMode::kOff),
+  EXPECT_EQ(Folded(TreeMode::kWall), (test::Lines{{"app;[GPU wait]", 40},
+                                                  {"app;[off-CPU] futex", 1},
+                                                  {"app;[unknown]", 100},
+                                                  {"app;[unknown];[GPU wait]", 100}}));
+  EXPECT_EQ(Folded(TreeMode::kOff),
             (test::Lines{{"app;[GPU wait]", 40}, {"app;[off-CPU] futex", 1}}));
   EXPECT_NE(Csv("off_cpu_sum").find(",GPU (futex),app\n"), std::string::npos);
 }
@@ -197,7 +197,7 @@ TEST_F(OffCpuTest, SpinningAndSleepingInASynchronizationIsWaitingForTheGpu) {
 TEST_F(OffCpuTest, WallTimeWithoutOffCpuTimeSaysSo) {
   builder_.Source(1'000);
   builder_.Sample(2'500, kAppPid, kAppPid, {});
-  EXPECT_EQ(LeftOutText(Built(), {.mode = MergeMode::kWall}),
+  EXPECT_EQ(LeftOutText(Built(), {.mode = TreeMode::kWall}),
             "the capture has no off-CPU time: only CPU samples are shown\n"
             "  hint: xpu-record --off-cpu records it\n");
 }

@@ -31,18 +31,18 @@ TEST(Options, Defaults) {
   EXPECT_EQ(options.captures, std::vector<std::string>{"capture.xpu"});
   EXPECT_EQ(options.output, "");
   EXPECT_EQ(options.view->option, "");
-  EXPECT_EQ(options.merge.kernel_names, KernelNames::kFull);
+  EXPECT_EQ(options.tree.kernel_names, KernelNames::kFull);
 }
 
 TEST(Options, GraphStacksDeviceTagsStrict) {
   ReportOptions options = Good({"--folded", "--graph-stacks=creation", "--device-tags"});
-  EXPECT_EQ(options.merge.paths.graph_stacks, GraphStacks::kCreation);
-  EXPECT_TRUE(options.merge.device_tags);
+  EXPECT_EQ(options.tree.paths.graph_stacks, GraphStacks::kCreation);
+  EXPECT_TRUE(options.tree.device_tags);
   EXPECT_FALSE(options.strict);
   options = Good({"--top", "--graph-stacks", "launch", "--strict"});
-  EXPECT_EQ(options.merge.paths.graph_stacks, GraphStacks::kLaunch);
+  EXPECT_EQ(options.tree.paths.graph_stacks, GraphStacks::kLaunch);
   EXPECT_TRUE(options.strict);
-  EXPECT_EQ(Good({}).merge.paths.graph_stacks, GraphStacks::kBoth);
+  EXPECT_EQ(Good({}).tree.paths.graph_stacks, GraphStacks::kBoth);
   EXPECT_EQ(Bad({"--top", "--device-tags"}), "--device-tags needs --folded or --flamegraph");
   EXPECT_EQ(Bad({"--graph-stacks=x"}), "--graph-stacks: 'x' is not one of both, launch, creation");
 }
@@ -120,10 +120,10 @@ TEST(Options, FlagsDoNotSwallowTheCapture) {
 TEST(Options, OfFoldedAndTop) {
   ReportOptions options = Good({"--folded", "--mode", "gpu", "--unit=samples",
                                 "--keep-internal-frames", "--kernel-names", "mangled"});
-  EXPECT_EQ(options.merge.mode, MergeMode::kGpu);
+  EXPECT_EQ(options.tree.mode, TreeMode::kGpu);
   EXPECT_EQ(options.unit, TimeUnit::kSamples);
-  EXPECT_TRUE(options.merge.paths.keep_internal_frames);
-  EXPECT_EQ(options.merge.kernel_names, KernelNames::kMangled);
+  EXPECT_TRUE(options.tree.paths.keep_internal_frames);
+  EXPECT_EQ(options.tree.kernel_names, KernelNames::kMangled);
   options = Good({"--top", "-n", "7", "--format", "csv", "--table", "cuda_api_sum"});
   EXPECT_EQ(options.rows, 7u);
   EXPECT_EQ(options.format, TableFormat::kCsv);
@@ -193,8 +193,8 @@ TEST(Options, OfOtherViews) {
   EXPECT_EQ(options.rows, 3u);
   options = Good({"--flamegraph", "--mode", "idle", "--by", "thread", "--title", "T"});
   EXPECT_EQ(options.view->option, "--flamegraph");
-  EXPECT_EQ(options.merge.mode, MergeMode::kIdle);
-  EXPECT_EQ(options.merge.by, GroupBy::kThread);
+  EXPECT_EQ(options.tree.mode, TreeMode::kIdle);
+  EXPECT_EQ(options.tree.by, GroupBy::kThread);
   EXPECT_EQ(options.title, "T");
   EXPECT_TRUE(Good({"--folded", "--reverse"}).reverse);
   EXPECT_EQ(Good({"--chrome-trace", "--max-events", "9"}).max_events, 9u);
@@ -206,9 +206,9 @@ TEST(Options, OfOtherViews) {
 }
 
 TEST(Options, KernelNames) {
-  EXPECT_EQ(Good({"--kernel-names=short"}).merge.kernel_names, KernelNames::kShort);
-  EXPECT_EQ(Good({"--kernel-names=full"}).merge.kernel_names, KernelNames::kFull);
-  EXPECT_EQ(Good({"--kernel-names=demangled"}).merge.kernel_names, KernelNames::kFull);
+  EXPECT_EQ(Good({"--kernel-names=short"}).tree.kernel_names, KernelNames::kShort);
+  EXPECT_EQ(Good({"--kernel-names=full"}).tree.kernel_names, KernelNames::kFull);
+  EXPECT_EQ(Good({"--kernel-names=demangled"}).tree.kernel_names, KernelNames::kFull);
 }
 
 TEST(Options, UsageErrors) {
@@ -312,9 +312,9 @@ TEST(Options, Correlate) {
 
 TEST(Options, Memory) {
   const ReportOptions options = Good({"--flamegraph", "--mode=memory", "--memory", "growth"});
-  EXPECT_EQ(options.merge.mode, MergeMode::kMemory);
-  EXPECT_EQ(options.merge.memory, MemoryView::kGrowth);
-  EXPECT_EQ(Good({"--folded", "--mode=memory"}).merge.memory, MemoryView::kPeak);
+  EXPECT_EQ(options.tree.mode, TreeMode::kMemory);
+  EXPECT_EQ(options.tree.memory, MemoryView::kGrowth);
+  EXPECT_EQ(Good({"--folded", "--mode=memory"}).tree.memory, MemoryView::kPeak);
   EXPECT_EQ(Bad({"--folded", "--memory=left"}), "--memory needs --mode memory");
   EXPECT_EQ(Bad({"--folded", "--mode=memory", "--memory=x"}),
             "--memory: 'x' is not one of peak, growth, left");

@@ -72,7 +72,7 @@ class PythonStacksTest : public testing::Test {
   Lines Folded(const SymbolOptions& options = {}) {
     analysis_ = std::make_unique<Analysis>(builder_.Build(), options);
     return test::Folded(*analysis_,
-                        {.merge = {.mode = MergeMode::kMerge}, .unit = TimeUnit::kSamples});
+                        {.tree = {.mode = TreeMode::kCpuAndGpu}, .unit = TimeUnit::kSamples});
   }
 
   static constexpr uint32_t kMain = 1;
@@ -289,7 +289,7 @@ TEST_F(PythonStacksTest, LaunchesHaveThemToo) {
   launch(2, {}, PythonStack());
   launch(3, {}, {});
   analysis_ = std::make_unique<Analysis>(builder_.Build());
-  EXPECT_EQ(test::Folded(*analysis_, {.merge = {}, .unit = TimeUnit::kNanoseconds}),
+  EXPECT_EQ(test::Folded(*analysis_, {.tree = {}, .unit = TimeUnit::kNanoseconds}),
             (Lines{{"python3;train.py:main;model.py:Linear.forward;addmm;cudaLaunchKernel;"
                     "[GPU_Kernel]gemm",
                     100},
@@ -360,7 +360,7 @@ TEST_F(PythonStacksTest, CodesOfSeveralCapturesAreApart) {
   Result<Model> merged = MergeCaptures(std::move(captures));
   ASSERT_TRUE(merged.ok());
   Analysis analysis(std::move(merged).value());
-  EXPECT_EQ(test::Folded(analysis, {.merge = {}, .unit = TimeUnit::kSamples}),
+  EXPECT_EQ(test::Folded(analysis, {.tree = {}, .unit = TimeUnit::kSamples}),
             (Lines{{"python3@first;a.py:first;[unknown Python function]", 1},
                    {"python3@second;a.py:second;[unknown Python function]", 1}}));
 }

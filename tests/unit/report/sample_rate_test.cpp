@@ -114,14 +114,14 @@ TEST(SampleRate, FoldedLinesAreMultiplied) {
   SelectOneOf(10, analysis->trace(), analysis->shown);
   const size_t samples = analysis->CpuSamples().size();
   const auto lines =
-      test::Folded(*analysis, {.merge = {.mode = MergeMode::kCpu}, .unit = TimeUnit::kNanoseconds});
+      test::Folded(*analysis, {.tree = {.mode = TreeMode::kCpu}, .unit = TimeUnit::kNanoseconds});
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines.begin()->second, samples * 1000 * 10);
   uint64_t kept_ns = 0;
   for (const GpuWork& work : analysis->Work()) kept_ns += work.duration_ns;
   uint64_t shown_ns = 0;
   for (const auto& [stack, ns] : test::Folded(
-           *analysis, {.merge = {.mode = MergeMode::kGpu}, .unit = TimeUnit::kNanoseconds})) {
+           *analysis, {.tree = {.mode = TreeMode::kGpu}, .unit = TimeUnit::kNanoseconds})) {
     shown_ns += ns;
   }
   EXPECT_EQ(shown_ns, kept_ns * 10);

@@ -94,8 +94,8 @@ class SideBySideTest : public testing::TestWithParam<std::string> {
     std::string notes;
     std::string text = test::Written([&](Output& output) {
       WriteSummary(analysis, {}, output);
-      for (const MergeMode mode : {MergeMode::kMerge, MergeMode::kIdle}) {
-        WriteFolded(analysis, {.merge = {.mode = mode}, .unit = TimeUnit::kNanoseconds}, output,
+      for (const TreeMode mode : {TreeMode::kCpuAndGpu, TreeMode::kIdle}) {
+        WriteFolded(analysis, {.tree = {.mode = mode}, .unit = TimeUnit::kNanoseconds}, output,
                     notes);
       }
       WriteTop(analysis, {.rows = 0, .format = TableFormat::kCsv, .table = {}, .sort = {}}, output);

@@ -76,7 +76,7 @@ class StepsTest : public testing::Test {
     SelectSteps(steps.slow.series, *analysis_);
     SelectSteps(steps.median.series, median);
     const StepComparison compared =
-        CompareSteps(steps, *analysis_, median, {.mode = MergeMode::kCpu});
+        CompareSteps(steps, *analysis_, median, {.mode = TreeMode::kCpu});
     growth_ = FindGrowth(compared, analysis_->frames);
     return SlowStepsText(steps, compared, analysis_->frames);
   }
@@ -296,7 +296,7 @@ TEST_F(StepsTest, SlowStepsAreFoldedWithTwoValues) {
   Analysis median = *analysis_;
   SelectSteps(steps.slow.series, *analysis_);
   SelectSteps(steps.median.series, median);
-  ViewOptions options{.merge = {}, .unit = TimeUnit::kNanoseconds};
+  ViewOptions options{.tree = {}, .unit = TimeUnit::kNanoseconds};
   std::string notes;
   const std::string text = test::Written([&](Output& output) {
     WriteSlowStepsFolded(steps, *analysis_, median, options, output, notes);

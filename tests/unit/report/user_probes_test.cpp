@@ -117,7 +117,7 @@ TEST_F(UserProbesTest, EveryView) {
   Hit(2, 30).return_value = -7;
   Analysis analysis(builder_.Build());
   ViewOptions folded;
-  folded.merge.mode = MergeMode::kProbe;
+  folded.tree.mode = TreeMode::kProbe;
   using test::Lines;
   EXPECT_EQ(test::Folded(analysis, folded),
             (Lines{{"app;[unknown];[probe] f:g h", 2}, {"app;[unknown];[probe] f%return", 1}}));

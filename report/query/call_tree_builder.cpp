@@ -1,4 +1,4 @@
-#include "report/query/merge.h"
+#include "report/query/call_tree_builder.h"
 
 #include <algorithm>
 #include <span>
@@ -141,10 +141,11 @@ PathId PathGroups::OfGpu(uint32_t gpu, const Owner& owner, PathId path) {
 }
 
 // Adds what happened to the tree, each under its path and group.
-class Merge {
+class CallTreeBuilder {
  public:
   // `sliced`: nullptr, or what samples, hits of probes, calls and GPU work are added to as well.
-  Merge(Analysis& analysis, const MergeOptions& options, CallPaths& paths, SlicedTimes* sliced)
+  CallTreeBuilder(Analysis& analysis, const TreeOptions& options, CallPaths& paths,
+                  SlicedTimes* sliced)
       : analysis_(analysis),
         paths_(paths),
         tree_(paths.tree()),
@@ -177,7 +178,7 @@ class Merge {
   SlicedTimes* const sliced_;
 };
 
-void Merge::AddSamples(bool count_only) {
+void CallTreeBuilder::AddSamples(bool count_only) {
   const SampleWeights weights(analysis_.model, analysis_.shown);
   for (const Owned<CpuSample>& sample : analysis_.CpuSamples()) {
     const PathId path = groups_.OfCpu(sample.owner(), paths_.Of(sample));
@@ -185,7 +186,7 @@ void Merge::AddSamples(bool count_only) {
   }
 }
 
-void Merge::AddProbeHits() {
+void CallTreeBuilder::AddProbeHits() {
   const UserProbes probes(analysis_.model);
   std::unordered_map<const Probe*, FrameId> leaves;
   for (const Owned<ProbeHit>& hit : analysis_.ProbeHits()) {
@@ -204,7 +205,7 @@ void Merge::AddProbeHits() {
 // In place of a reason: the thread waited for the GPU.
 constexpr std::string_view kGpuWaitFrame = "[GPU wait]";
 
-void Merge::AddRunning(const SynchronizationCalls& gpu_calls) {
+void CallTreeBuilder::AddRunning(const SynchronizationCalls& gpu_calls) {
   const FrameId gpu_wait = analysis_.frames.Intern(kGpuWaitFrame, FrameOrigin::kOther);
   const FrameId running = analysis_.frames.Intern("[running]", FrameOrigin::kOther);
   for (const RunningTime& thread : FindRunningTimes(analysis_)) {
@@ -222,7 +223,7 @@ void Merge::AddRunning(const SynchronizationCalls& gpu_calls) {
   }
 }
 
-void Merge::AddOffCpu(const SynchronizationCalls& gpu_calls) {
+void CallTreeBuilder::AddOffCpu(const SynchronizationCalls& gpu_calls) {
   const auto leaf = [this](const std::string& text) {
     return analysis_.frames.Intern("[off-CPU] " + text, FrameOrigin::kOther);
   };
@@ -251,7 +252,7 @@ void Merge::AddOffCpu(const SynchronizationCalls& gpu_calls) {
   }
 }
 
-void Merge::AddWork() {
+void CallTreeBuilder::AddWork() {
   KernelParts parts(analysis_, tree_);
   for (const GpuWork& work : analysis_.Work()) {
     // A synchronization is the CPU waiting, not the GPU working.
@@ -271,7 +272,7 @@ void Merge::AddWork() {
 }
 
 // There is no GPU time to show; the duration of the call makes the place visible.
-void Merge::AddWithoutWork() {
+void CallTreeBuilder::AddWithoutWork() {
   for (const Launch& launch : analysis_.Launches()) {
     const FrameId leaf = leaves_.InsteadOf(launch);
     if (!leaf) continue;
@@ -281,7 +282,7 @@ void Merge::AddWithoutWork() {
   }
 }
 
-void Merge::AddIdle() {
+void CallTreeBuilder::AddIdle() {
   IdlePaths idle(analysis_, paths_);
   IdleParts parts(analysis_, paths_);
   for (const IdleGap& gap : FindAllGaps(analysis_)) {
@@ -313,7 +314,7 @@ bool IsIn(MemoryView view, const MemoryAllocation& allocation, const Selection& 
   return false;
 }
 
-void Merge::AddMemory(MemoryView view) {
+void CallTreeBuilder::AddMemory(MemoryView view) {
   const auto leaf = [this](uint32_t gpu, std::string_view what) {
     return analysis_.frames.Intern(
         device_tags_ ? Format("[GPU{}_Memory]{}", gpu, what) : Format("[GPU_Memory]{}", what),
@@ -359,57 +360,58 @@ void Merge::AddMemory(MemoryView view) {
   }
 }
 
-MergeMode ModeOf(const Analysis& analysis, MergeMode asked) {
-  if (asked != MergeMode::kMerge || SamplesCountTime(analysis.model, analysis.shown)) return asked;
+TreeMode ModeOf(const Analysis& analysis, TreeMode asked) {
+  if (asked != TreeMode::kCpuAndGpu || SamplesCountTime(analysis.model, analysis.shown))
+    return asked;
   const bool has_gpu = !analysis.Work().empty() || !analysis.Launches().empty();
-  return has_gpu && !analysis.event_is_asked_for ? MergeMode::kGpu : MergeMode::kCpu;
+  return has_gpu && !analysis.event_is_asked_for ? TreeMode::kGpu : TreeMode::kCpu;
 }
 
 }  // namespace
 
-CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options, SlicedTimes* sliced) {
-  const MergeMode mode = ModeOf(analysis, options.mode);
-  const bool cpu = mode == MergeMode::kMerge || mode == MergeMode::kCpu;
-  const bool gpu = mode == MergeMode::kMerge || mode == MergeMode::kGpu;
+CallTree BuildCallTree(Analysis& analysis, const TreeOptions& options, SlicedTimes* sliced) {
+  const TreeMode mode = ModeOf(analysis, options.mode);
+  const bool cpu = mode == TreeMode::kCpuAndGpu || mode == TreeMode::kCpu;
+  const bool gpu = mode == TreeMode::kCpuAndGpu || mode == TreeMode::kGpu;
   CallPaths paths(analysis, options.paths);
   const bool idle =
-      mode == MergeMode::kIdle || (options.with_idle && options.mode == MergeMode::kMerge);
-  const bool wall = mode == MergeMode::kWall;
+      mode == TreeMode::kIdle || (options.with_idle && options.mode == TreeMode::kCpuAndGpu);
+  const bool wall = mode == TreeMode::kWall;
   paths.NameAhead({.samples = cpu || idle || wall,
                    .others_samples = idle,
-                   .launches = gpu || idle || mode == MergeMode::kMemory,
-                   .probe_hits = mode == MergeMode::kProbe,
-                   .off_cpu_waits = mode == MergeMode::kOff || wall,
-                   .blocks = mode == MergeMode::kMemory});
-  Merge merge(analysis, options, paths, sliced);
-  if (mode == MergeMode::kProbe) merge.AddProbeHits();
-  if (mode == MergeMode::kMemory) merge.AddMemory(options.memory);
-  if (mode == MergeMode::kOff || wall) {
+                   .launches = gpu || idle || mode == TreeMode::kMemory,
+                   .probe_hits = mode == TreeMode::kProbe,
+                   .off_cpu_waits = mode == TreeMode::kOff || wall,
+                   .blocks = mode == TreeMode::kMemory});
+  CallTreeBuilder builder(analysis, options, paths, sliced);
+  if (mode == TreeMode::kProbe) builder.AddProbeHits();
+  if (mode == TreeMode::kMemory) builder.AddMemory(options.memory);
+  if (mode == TreeMode::kOff || wall) {
     const SynchronizationCalls gpu_calls(analysis);
-    merge.AddOffCpu(gpu_calls);
-    if (wall) merge.AddRunning(gpu_calls);
+    builder.AddOffCpu(gpu_calls);
+    if (wall) builder.AddRunning(gpu_calls);
   }
-  if (cpu) merge.AddSamples(options.count_samples);
-  if (gpu) merge.AddWork();
+  if (cpu) builder.AddSamples(options.count_samples);
+  if (gpu) builder.AddWork();
   // Not in the mode that shows GPU time only: its lines add up to the GPU's own durations.
-  if (cpu && gpu) merge.AddWithoutWork();
-  if (idle) merge.AddIdle();
+  if (cpu && gpu) builder.AddWithoutWork();
+  if (idle) builder.AddIdle();
   // Hits of probes and idle time are of the whole capture (options.cpp).
   paths.tree().Multiply(analysis.shown.scale);
   if (sliced != nullptr) sliced->Multiply(analysis.shown.scale);
   return std::move(paths.tree());
 }
 
-bool TakesSlices(MergeMode mode) {
-  return mode == MergeMode::kMerge || mode == MergeMode::kGpu || mode == MergeMode::kCpu ||
-         mode == MergeMode::kProbe;
+bool TakesSlices(TreeMode mode) {
+  return mode == TreeMode::kCpuAndGpu || mode == TreeMode::kGpu || mode == TreeMode::kCpu ||
+         mode == TreeMode::kProbe;
 }
 
-bool CountsTime(const Analysis& analysis, const MergeOptions& options) {
-  const MergeMode mode = ModeOf(analysis, options.mode);
-  if (mode == MergeMode::kProbe || mode == MergeMode::kMemory) return false;
-  return mode == MergeMode::kGpu || mode == MergeMode::kIdle || mode == MergeMode::kOff ||
-         mode == MergeMode::kWall || mode == MergeMode::kCritical ||
+bool CountsTime(const Analysis& analysis, const TreeOptions& options) {
+  const TreeMode mode = ModeOf(analysis, options.mode);
+  if (mode == TreeMode::kProbe || mode == TreeMode::kMemory) return false;
+  return mode == TreeMode::kGpu || mode == TreeMode::kIdle || mode == TreeMode::kOff ||
+         mode == TreeMode::kWall || mode == TreeMode::kCritical ||
          SamplesCountTime(analysis.model, analysis.shown);
 }
 
@@ -423,20 +425,20 @@ std::string EstimateText(const CallTree& tree) {
       kernels == 1 ? "its" : "their");
 }
 
-std::string LeftOutText(const Analysis& analysis, const MergeOptions& options) {
+std::string LeftOutText(const Analysis& analysis, const TreeOptions& options) {
   const LoadedEvents& events = analysis.model.events;
-  if (options.mode == MergeMode::kWall && events.off_cpu_sums.empty() &&
+  if (options.mode == TreeMode::kWall && events.off_cpu_sums.empty() &&
       events.off_cpu_waits.empty()) {
     return "the capture has no off-CPU time: only CPU samples are shown\n"
            "  hint: xpu-record --off-cpu records it\n";
   }
-  const bool shows_samples = options.mode != MergeMode::kProbe &&
-                             options.mode != MergeMode::kMemory && !CountsTime(analysis, options);
+  const bool shows_samples = options.mode != TreeMode::kProbe &&
+                             options.mode != TreeMode::kMemory && !CountsTime(analysis, options);
   const std::string uncounted = shows_samples ? UncountedText(analysis.model, analysis.shown) : "";
-  if (options.mode != MergeMode::kMerge || SamplesCountTime(analysis.model, analysis.shown))
+  if (options.mode != TreeMode::kCpuAndGpu || SamplesCountTime(analysis.model, analysis.shown))
     return uncounted;
   const std::string name = SampleUnitName(analysis.model, analysis.shown);
-  if (ModeOf(analysis, options.mode) == MergeMode::kGpu) {
+  if (ModeOf(analysis, options.mode) == TreeMode::kGpu) {
     return Format(
         "CPU samples are left out: they count {}, not time\n"
         "  hint: --event {} shows them\n",

@@ -1,4 +1,4 @@
-// Pass 8: CPU samples and GPU time into one call tree.
+// Builds the call tree of a mode: CPU samples and GPU time in one, or what else it shows.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace xpu {
 
-enum class MergeMode : uint8_t {
-  kMerge,
+enum class TreeMode : uint8_t {
+  kCpuAndGpu,
   kGpu,
   kCpu,
   kIdle,      // the time in which a GPU had nothing to do, under what the CPU did then (gpu_idle.h)
@@ -37,14 +37,14 @@ enum class GroupBy : uint8_t {
   kContainer,  // as Containers::NameOf; processes in none: "[no container]"
 };
 
-struct MergeOptions {
-  MergeMode mode = MergeMode::kMerge;
+struct TreeOptions {
+  TreeMode mode = TreeMode::kCpuAndGpu;
   KernelNames kernel_names = KernelNames::kFull;
   PathOptions paths{};
   bool device_tags = false;  // leaves name the GPU
   GroupBy by = GroupBy::kNothing;
   bool nvtx_frames = false;               // paths begin with the ranges around them
-  bool with_idle = false;                 // kMerge has the time of kIdle too
+  bool with_idle = false;                 // kCpuAndGpu has the time of kIdle too
   bool count_samples = false;             // of events: each sample is 1, whatever it stands for
   MemoryView memory = MemoryView::kPeak;  // of kMemory
 };
@@ -54,20 +54,20 @@ struct MergeOptions {
 // there with the duration of the call, in the mode that merges.
 //
 // `sliced`, if given, gets the same by slices of time, of the modes that TakesSlices.
-CallTree BuildCallTree(Analysis& analysis, const MergeOptions& options,
+CallTree BuildCallTree(Analysis& analysis, const TreeOptions& options,
                        SlicedTimes* sliced = nullptr);
 // Not those whose times are of stretches that may be in several slices.
-bool TakesSlices(MergeMode mode);
+bool TakesSlices(TreeMode mode);
 
 // Whether the tree's numbers are times. Samples of an event that counts something else never share
-// a tree with GPU time: of kMerge one of the two is left, the samples when they were asked for.
-bool CountsTime(const Analysis& analysis, const MergeOptions& options);
+// a tree with GPU time: of kCpuAndGpu one of the two is left, the samples when they were asked for.
+bool CountsTime(const Analysis& analysis, const TreeOptions& options);
 
 // That lines of kernels have no exact time in the tree, for standard error; empty: all do.
 std::string EstimateText(const CallTree& tree);
 
-// For standard error: what kMerge leaves out for that reason, that samples do not count their
+// For standard error: what kCpuAndGpu leaves out for that reason, that samples do not count their
 // event, and that kWall lacks the time in which threads did not run. Empty: none is so.
-std::string LeftOutText(const Analysis& analysis, const MergeOptions& options);
+std::string LeftOutText(const Analysis& analysis, const TreeOptions& options);
 
 }  // namespace xpu
