@@ -302,11 +302,17 @@ class PartFilter {
   std::vector<bool> of_processes_, of_threads_;  // by track
 };
 
-// Adds the launches that the selected work refers to.
-void AddLaunchesOfWork(const Correlation& correlation, uint32_t GpuWork::*launch,
-                       Selection& shown) {
+// Adds the launches of the selected work, and the calls that put its nodes into graphs. The latter
+// do not count: a replay does not make them again. With --sample, what counts was chosen before.
+void AddLaunchesOfWork(const Correlation& correlation, Selection& shown) {
+  EventSet creations = EventSet::None();
   for (const GpuWork& work : Selected(correlation.work, shown.work)) {
-    if (work.*launch != GpuWork::kNoLaunch) shown.launches.Add(work.*launch);
+    if (work.launch != GpuWork::kNoLaunch) shown.launches.Add(work.launch);
+    if (work.creation != GpuWork::kNoLaunch) creations.Add(work.creation);
+  }
+  if (shown.scale == 1) shown.counted_launches = shown.launches;
+  for (const uint32_t place : Selected(correlation.launches, creations).places()) {
+    shown.launches.Add(place);
   }
 }
 
@@ -421,10 +427,7 @@ Result<Selection> SelectPart(const FilterOptions& options, const Analysis& analy
 }
 
 void FinishSelection(const Analysis& analysis, Selection& shown) {
-  AddLaunchesOfWork(analysis.correlation, &GpuWork::launch, shown);
-  // A call that put a node into a graph is not made again by a replay.
-  shown.counted_launches = shown.launches;
-  AddLaunchesOfWork(analysis.correlation, &GpuWork::creation, shown);
+  AddLaunchesOfWork(analysis.correlation, shown);
   shown.counts =
       CountCorrelation(analysis.model, analysis.graph_nodes, analysis.correlation, shown);
 }
@@ -456,9 +459,8 @@ std::string SelectOneOf(uint64_t rate, const Trace& trace, Selection& shown) {
     const uint32_t launch = correlation.work[i].launch;  // work goes with its call
     return launch == GpuWork::kNoLaunch ? of_rest.Next() : shown.counted_launches.Has(launch);
   });
-  AddLaunchesOfWork(correlation, &GpuWork::launch, shown);
-  AddLaunchesOfWork(correlation, &GpuWork::creation, shown);
   shown.scale = rate;
+  AddLaunchesOfWork(correlation, shown);
   return Format("--sample 1/{}: {} of {} CPU samples, {} of {} GPU operations\n", rate,
                 WithThousands(shown.events.cpu_samples.Count(samples.size())),
                 WithThousands(all_samples),
