@@ -114,7 +114,8 @@ class Analysis {
   auto Launches() const { return Selected(correlation.launches, shown.launches); }
   auto Work() const { return Selected(correlation.work, shown.work); }
   auto FilteredWork() const { return Selected(correlation.work, shown.filtered_work); }
-  bool ShowsNothing() const;  // of what programs did
+  // No event of a program is shown.
+  bool ShowsNothing() const;
   const Correlation::Counts& counts() const { return CountsOf(correlation, shown); }
 
   // The events that CPU samples were taken at, when only the samples of one are shown.

@@ -126,7 +126,7 @@ class CallPaths {
   PathId OfThread(const Owner& owner);
   // Ends with the name of the CUDA call.
   PathId OfLaunch(const Launch& launch);
-  // By its place in Correlation::launches; looked up once.
+  // Takes a place in Correlation::launches; looks up each launch once.
   PathId OfLaunchAt(uint32_t place);
   // The launch of the work, or [unknown launch] when it has none; for the work of a graph's node
   // what the options say.

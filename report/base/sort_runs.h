@@ -41,7 +41,7 @@ void SortRuns(std::vector<Value, Allocator>& list, Less less) {
   std::copy(ends.begin(), std::prev(ends.end()), std::next(at.begin()));
   const auto buffer = std::make_unique<Value[]>(list.size());
   for (size_t i = 0; i < list.size(); ++i) buffer[at[part_of[i]]++] = std::move(list[i]);
-  // What fits into no part.
+  // Elements that fit into no part follow the parts.
   std::stable_sort(&buffer[0] + ends[kMostParts - 1], &buffer[0] + list.size(), less);
   ends.resize(lasts.size() + (ends.back() > ends[kMostParts - 1] ? 1 : 0));
   Value* from = buffer.get();

@@ -306,7 +306,7 @@ std::string NoStepsNote(const ReportOptions& options, Analysis& analysis) {
       FindPauses(analysis.model).empty() ? "" : ", or a pause of the recording cuts each");
 }
 
-// Views of call paths and the summary say it themselves.
+// Says that no event matches the filters. Views of call paths and the summary say it themselves.
 std::string NoMatchesNote(const ReportOptions& options, const Analysis& analysis) {
   const std::string& filters = analysis.shown.filter_text;
   if (options.view->shows_paths || options.view->has_ledger || filters.empty() ||

@@ -34,7 +34,7 @@ struct ViewOptions {
   std::vector<std::string> captures = {"capture.xpu"};
   StepOptions steps = {};
   uint64_t sample_rate = 1;  // one of so many events
-  // What stacks are; the names of kernels and the stacks of graphs in all views.
+  // How stacks are made; the names of kernels and the stacks of graphs in all views.
   TreeOptions tree = {};
   bool kernel_names_are_given = false;
   std::string value = {};  // of View::value

@@ -65,9 +65,9 @@ struct TableSource {
   const ViewOptions& options;
   const GpuNames names;
   std::string notes = {};  // for standard error: lines
-  // FindGpuBusy, once.
+  // Calls FindGpuBusy once.
   const std::vector<GpuBusy>& busy();
-  // Of launches, whose names are known ahead.
+  // The call paths of launches, whose names were looked up ahead.
   CallPaths& paths();
 
  private:
