@@ -93,7 +93,9 @@ class Gaps {
         start_ns_(StartOf(source.analysis.model)),
         parts_(source.analysis, paths_) {
     paths_.NameAhead({.samples = true, .others_samples = true, .launches = true});
-    gaps_ = FindAllGaps(analysis_);
+    for (const GpuBusy& gpu : source.busy()) {
+      VisitGaps(analysis_, gpu, [this](const IdleGap& gap) { gaps_.push_back(gap); });
+    }
     for (const IdleGap& gap : gaps_) {
       idle_ns_[gap.gpu] = AddSaturated(idle_ns_[gap.gpu], gap.ns);
     }

@@ -10,7 +10,7 @@ namespace {
 
 using Amounts = std::vector<std::pair<uint64_t, double>>;
 
-// By the start of their bin, without those of 0.
+// Returns the amounts by the start of their bin, without those of 0.
 Amounts Drained(TimeBins& bins) {
   Amounts amounts;
   bins.Drain([&](size_t bin, double amount) {
