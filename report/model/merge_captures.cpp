@@ -244,6 +244,27 @@ uint64_t FirstBoot(const std::vector<Model>& captures, const std::vector<uint64_
   return first;
 }
 
+// Each recorder of a host reports all of its GPUs: of one GPU the most records of one recorder
+// stay.
+template <typename List>
+void KeepOneOfEachGpu(const Model& merged, List& list) {
+  std::unordered_map<uint32_t, std::string_view> uuids;
+  for (const GpuDevice& device : merged.events.gpu_devices) {
+    uuids[device.gpu] = merged.Text(device.uuid);
+  }
+  std::map<uint32_t, size_t> counts;
+  for (const auto& record : list) ++counts[record.gpu];
+  std::map<std::string_view, uint32_t> kept;
+  for (const auto& [gpu, count] : counts) {
+    const auto [best, is_new] = kept.try_emplace(uuids[gpu], gpu);
+    if (count > counts[best->second]) best->second = gpu;
+  }
+  std::erase_if(list, [&](const auto& record) {
+    const std::string_view uuid = uuids[record.gpu];
+    return !uuid.empty() && kept[uuid] != record.gpu;
+  });
+}
+
 }  // namespace
 
 std::string HostKeyOf(const Model& model, const RecordingInfo& info) {
@@ -298,6 +319,8 @@ Result<Model> MergeCaptures(std::vector<Model> captures,
     merged.path += (merged.path.empty() ? "" : ", ") + captures[i].path;
   }
   merged.tables = std::move(tables);
+  KeepOneOfEachGpu(merged, merged.events.gpu_states.rows());
+  KeepOneOfEachGpu(merged, merged.events.gpu_metric_samples.rows());
   merged.host_clocks = std::move(hosts.clocks);
   return merged;
 }

@@ -1,110 +1,76 @@
 #include "report/ranks/collectives.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
-#include <optional>
+#include <set>
+#include <tuple>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
+
+#include "format/base/saturated.h"
+#include "report/ranks/call_order.h"
 
 namespace xpu {
 namespace {
 
-// The calls of one rank in one communicator, in order.
-using CallList = std::vector<RankCall>;
-
-// One list has all calls; in another one, some are missing, because a part of its capture is. Which
-// ones, is found by when the collectives ended, which is about the same on all ranks, up to the
-// distance of the clocks, which changes slowly.
-class Alignment {
- public:
-  Alignment(const CallList& all, const CallList& some) : all_(all), some_(some) {}
-
-  // The place in `all` of each of `some`.
-  std::vector<size_t> Find() {
-    std::vector<size_t> places;
-    const size_t missing = all_.size() - some_.size();
-    size_t skipped = 0;
-    for (size_t i = 0; i < some_.size(); ++i) {
-      skipped = Best(i, skipped, missing);
-      places.push_back(i + skipped);
-      const std::optional<int64_t> distance = Distance(i, i + skipped);
-      if (distance) distance_ns_ = *distance;
-    }
-    return places;
-  }
-
- private:
-  std::optional<int64_t> Distance(size_t some, size_t all) const {
-    if (some_[some].part.end_ns == 0 || all_[all].part.end_ns == 0) return std::nullopt;
-    return static_cast<int64_t>(some_[some].part.end_ns - all_[all].part.end_ns);
-  }
-  static uint64_t Absolute(int64_t value) {
-    return value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
-  }
-
-  size_t Best(size_t i, size_t skipped, size_t missing) const {
-    size_t best = skipped;
-    uint64_t best_ns = ~uint64_t{0};
-    const size_t most = std::min(missing, skipped + kMostAtOnce);
-    for (size_t skip = skipped; skip <= most; ++skip) {
-      const RankCall& other = all_[i + skip];
-      if (other.operation != some_[i].operation || other.bytes != some_[i].bytes) continue;
-      const std::optional<int64_t> distance = Distance(i, i + skip);
-      if (!distance) {
-        if (best_ns == ~uint64_t{0}) best = skip;
-        break;
-      }
-      const uint64_t off_ns = Absolute(static_cast<int64_t>(static_cast<uint64_t>(*distance) -
-                                                            static_cast<uint64_t>(distance_ns_)));
-      if (off_ns >= best_ns) {
-        if (*distance < distance_ns_) break;  // those that follow end later still
-        continue;
-      }
-      best_ns = off_ns;
-      best = skip;
-    }
-    return best;
-  }
-
-  // More are not looked for.
-  static constexpr size_t kMostAtOnce = 16384;
-
-  const CallList& all_;
-  const CallList& some_;
-  int64_t distance_ns_ = 0;
-};
-
+// Sets what the parts say together. Of operations that are not mutual some ranks leave before
+// others enter: the last one is then the last that some rank waited for.
 void Measure(Collective& collective) {
   std::vector<CollectivePart>& parts = collective.parts;
   std::stable_sort(
       parts.begin(), parts.end(),
-      [](const CollectivePart& a, const CollectivePart& b) { return a.rank < b.rank; });
+      [](const CollectivePart& a, const CollectivePart& b) { return a.member() < b.member(); });
+  std::vector<size_t> order;  // of arrival
   for (size_t i = 0; i < parts.size(); ++i) {
-    const CollectivePart& part = parts[i];
-    if (!part.has_times()) continue;
-    const bool is_first = collective.arrived++ == 0;
-    collective.end_ns = std::max(collective.end_ns, part.end_ns);
-    if (is_first || part.arrived_ns < collective.first_arrival_ns) {
-      collective.first_arrival_ns = part.arrived_ns;
-    }
-    if (is_first) {
-      collective.last_arrival_ns = collective.second_last_arrival_ns = part.arrived_ns;
-      collective.last = i;
-    } else if (part.arrived_ns > collective.last_arrival_ns) {
-      collective.second_last_arrival_ns = collective.last_arrival_ns;
-      collective.last_arrival_ns = part.arrived_ns;
-      collective.last = i;
-    } else if (collective.arrived == 2) {
-      collective.second_last_arrival_ns = part.arrived_ns;
-    } else {
-      collective.second_last_arrival_ns =
-          std::max(collective.second_last_arrival_ns, part.arrived_ns);
-    }
+    if (!parts[i].has_times()) continue;
+    order.push_back(i);
+    collective.end_ns = std::max(collective.end_ns, parts[i].end_ns);
   }
-  // Clocks of hosts that are off may have the last one arrive after the end.
-  collective.end_ns = std::max(collective.end_ns, collective.last_arrival_ns);
   collective.ranks =
       std::max<uint32_t>(collective.ranks, static_cast<uint32_t>(collective.parts.size()));
+  collective.arrived = order.size();
+  if (order.empty()) return;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return parts[a].arrived_ns < parts[b].arrived_ns; });
+  size_t last = order.size() - 1;
+  if (!IsMutual(collective.operation)) {
+    uint64_t ended_ns = 0;  // by those that arrived before
+    std::vector<uint64_t> ended;
+    for (const size_t i : order) {
+      ended.push_back(ended_ns);
+      ended_ns = std::max(ended_ns, parts[i].end_ns);
+    }
+    while (last > 0 && ended[last] <= parts[order[last]].arrived_ns) --last;
+  }
+  collective.last = order[last];
+  collective.first_arrival_ns = parts[order.front()].arrived_ns;
+  collective.last_arrival_ns = parts[order[last]].arrived_ns;
+  collective.second_last_arrival_ns = parts[order[last == 0 ? 0 : last - 1]].arrived_ns;
+  // Clocks of hosts that are off may have the last one arrive after the end.
+  collective.end_ns = std::max(collective.end_ns, collective.last_arrival_ns);
+  for (CollectivePart& part : parts) {
+    const uint64_t until_ns = std::min(collective.last_arrival_ns, part.end_ns);
+    part.waited_ns = until_ns - std::min(until_ns, part.arrived_ns);
+  }
+}
+
+// A kernel of several collectives waited for the last rank of one of them, in which it counts.
+void CountWaitsOnce(std::vector<Collective>& all) {
+  std::unordered_map<uint32_t, CollectivePart*> longest;  // by kernel
+  for (Collective& collective : all) {
+    for (CollectivePart& part : collective.parts) {
+      if (!part.is_grouped || part.waited_ns == 0) continue;
+      CollectivePart*& kept = longest.try_emplace(part.work, nullptr).first->second;
+      if (kept == nullptr || part.waited_ns > kept->waited_ns) {
+        if (kept != nullptr) kept->waited_ns = 0;
+        kept = &part;
+      } else {
+        part.waited_ns = 0;
+      }
+    }
+  }
 }
 
 class Matcher {
@@ -113,76 +79,212 @@ class Matcher {
 
   Collectives Match() {
     // The calls of each rank, by communicator.
-    std::map<std::pair<CollectiveMatch, uint64_t>, std::map<uint32_t, CallList>> communicators;
-    for (RankCall& call : calls_.calls) {
-      communicators[{call.match, call.communicator}][call.part.rank].push_back(std::move(call));
+    std::map<uint64_t, Lists> by_nvtx;
+    std::map<std::tuple<uint64_t, uint32_t, uint32_t>, Lists> pairs;  // by sender and receiver
+    std::map<std::pair<Member, uint64_t>, CallList> by_order;         // by stream
+    for (uint32_t i = 0; i < calls_.calls.size(); ++i) {
+      const RankCall& call = calls_.calls[i];
+      const std::string& operation = calls_.kinds[call.kind].operation;
+      if (call.match == CollectiveMatch::kByOrder) {
+        by_order[{call.part.member(), call.communicator}].push_back(i);
+      } else if (operation == "Send" || operation == "Recv") {
+        AddPair(i, operation == "Send", pairs);
+      } else {
+        by_nvtx[call.communicator][call.part.member()].push_back(i);
+      }
     }
-    for (auto& [key, lists] : communicators) MatchOne(key.first, key.second, lists);
+    for (const auto& [communicator, lists] : by_nvtx) MatchCommunicator(communicator, lists);
+    for (const auto& [ends, lists] : pairs) MatchPair(std::get<0>(ends), lists);
+    MatchStreams(by_order);
     for (Collective& collective : found_.all) Measure(collective);
+    CountWaitsOnce(found_.all);
     std::stable_sort(found_.all.begin(), found_.all.end(),
                      [](const Collective& a, const Collective& b) {
                        if ((a.arrived == 0) != (b.arrived == 0)) return b.arrived == 0;
                        return a.first_arrival_ns < b.first_arrival_ns;
                      });
-    found_.unmatched_kernels = calls_.unmatched_kernels;
-    found_.point_to_point = calls_.point_to_point;
+    found_.unmatched_kernels += calls_.unmatched_kernels;
+    std::map<uint32_t, uint32_t> gpus;
+    for (const RankCall& call : calls_.calls) {
+      if (!call.part.has_times()) continue;
+      const auto [gpu, is_new] = gpus.try_emplace(call.part.rank, call.part.gpu);
+      if (gpu->second != call.part.gpu) found_.several.insert(call.part.rank);
+    }
     return std::move(found_);
   }
 
  private:
-  // The list with the most calls: on the same host, whose clock is the same, if it is complete.
-  const CallList& ReferenceFor(uint32_t rank, const std::map<uint32_t, CallList>& lists) const {
-    const CallList* longest = nullptr;
-    for (const auto& [other, list] : lists) {
-      if (longest == nullptr || list.size() > longest->size()) longest = &list;
-    }
-    for (const auto& [other, list] : lists) {
-      const bool is_neighbor = trace_.job.ranks()[other].host == trace_.job.ranks()[rank].host;
-      if (is_neighbor && list.size() == longest->size()) return list;
-    }
-    return *longest;
+  using Member = CollectivePart::Member;
+  using Lists = std::map<Member, CallList>;
+
+  uint32_t HostOf(const Member& member) const { return trace_.job.ranks()[member.first].host; }
+
+  CallOrder::ClockError ErrorOf(const Member& member, const Member& first) const {
+    const std::vector<HostClock>& clocks = trace_.model.host_clocks;
+    const uint32_t host = HostOf(member);
+    if (host == HostOf(first) || host >= clocks.size()) return {};
+    // The clock of the first host is the one of the report.
+    const auto is_known = [&](uint32_t of) { return of == 0 || clocks[of].collectives != 0; };
+    return {std::max<uint64_t>({clocks[host].residual_ns, clocks[HostOf(first)].residual_ns, 1}),
+            is_known(host) && is_known(HostOf(first))};
   }
 
-  void MatchOne(CollectiveMatch match, uint64_t communicator,
-                const std::map<uint32_t, CallList>& lists) {
-    const size_t begin = found_.all.size();
-    size_t count = 0;
-    for (const auto& [rank, list] : lists) count = std::max(count, list.size());
-    uint32_t ranks = 0;
-    if (const auto known = calls_.sizes.find(communicator);
-        match == CollectiveMatch::kByNvtx && known != calls_.sizes.end()) {
-      ranks = known->second;
+  // The ranks with the most calls first, then those of their host, whose clock is the same.
+  std::vector<const Lists::value_type*> InOrderOfAdding(const Lists& lists) const {
+    std::vector<const Lists::value_type*> order;
+    for (const auto& list : lists) order.push_back(&list);
+    if (order.empty()) return order;
+    std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+      return a->second.size() > b->second.size();
+    });
+    const uint32_t host = HostOf(order.front()->first);
+    std::stable_partition(order.begin(), order.end(),
+                          [&](const auto* list) { return HostOf(list->first) == host; });
+    return order;
+  }
+
+  void MatchCommunicator(uint64_t communicator, const Lists& lists) {
+    CallOrder order(calls_);
+    const auto lists_in_order = InOrderOfAdding(lists);
+    for (const auto* list : lists_in_order) {
+      const CallOrder::ClockError error = ErrorOf(list->first, lists_in_order.front()->first);
+      if (!order.Add(list->second, error, true)) Reject(list->second);
     }
-    for (size_t i = 0; i < count; ++i) {
+    const auto known = calls_.sizes.find(communicator);
+    Take(order, communicator, known == calls_.sizes.end() ? 0 : known->second);
+  }
+
+  // Of the sender and the receiver, by their places in the communicator.
+  void AddPair(uint32_t i, bool sends,
+               std::map<std::tuple<uint64_t, uint32_t, uint32_t>, Lists>& pairs) {
+    const RankCall& call = calls_.calls[i];
+    const auto place = calls_.places.find({call.communicator, call.part.rank});
+    if (place == calls_.places.end() || call.peer == CollectivePart::kNone) return Reject({i});
+    uint32_t from = place->second;
+    uint32_t to = call.peer;
+    if (!sends) std::swap(from, to);
+    pairs[{call.communicator, from, to}][call.part.member()].push_back(i);
+  }
+
+  // The n-th message that one sends is the n-th that the other receives, which cannot end before
+  // it is sent. A rank that sends to itself needs no match.
+  void MatchPair(uint64_t communicator, const Lists& lists) {
+    if (lists.size() != 2) {
+      for (const auto& [member, list] : lists) Reject(list);
+      return;
+    }
+    const CallList& one = lists.begin()->second;
+    const CallList& other = std::next(lists.begin())->second;
+    const bool one_sends = calls_.kinds[calls_.calls[one.front()].kind].operation == "Send";
+    const CallList& sent = one_sends ? one : other;
+    const CallList& received = one_sends ? other : one;
+    for (size_t i = 0; i < std::min(sent.size(), received.size()); ++i) {
+      const CollectivePart& from = calls_.calls[sent[i]].part;
+      const CollectivePart& to = calls_.calls[received[i]].part;
+      const bool is_possible = !from.has_times() || !to.has_times() ||
+                               HostOf(from.member()) != HostOf(to.member()) ||
+                               from.arrived_ns <= AddSaturated(to.end_ns, kClockToleranceNs);
+      if (is_possible) continue;
+      Reject(one);
+      return Reject(other);
+    }
+    for (size_t i = 0; i < std::max(sent.size(), received.size()); ++i) {
       Collective& collective = found_.all.emplace_back();
       collective.communicator = communicator;
       collective.sequence = i;
-      collective.match = match;
-      collective.ranks = ranks;
+      for (const CallList* list : {&sent, &received}) {
+        if (i < list->size()) Put((*list)[i], collective);
+      }
+      collective.operation = "SendRecv";
+      collective.ranks = 2;
+      collective.agrees = i >= std::min(sent.size(), received.size()) ||
+                          calls_.kinds[calls_.calls[sent[i]].kind].bytes ==
+                              calls_.kinds[calls_.calls[received[i]].kind].bytes;
     }
-    for (const auto& [rank, list] : lists) {
-      const CallList& reference = ReferenceFor(rank, lists);
-      std::vector<size_t> places;
-      if (list.size() < reference.size()) places = Alignment(reference, list).Find();
-      for (size_t i = 0; i < list.size(); ++i) {
-        Add(list[i], found_.all[begin + (places.empty() ? i : places[i])]);
+  }
+
+  // Streams of different ranks are of one communicator if their kernels match; of several, the one
+  // where most do.
+  void MatchStreams(const std::map<std::pair<Member, uint64_t>, CallList>& streams) {
+    struct Communicator {
+      CallOrder order;
+      Member first;
+      std::set<Member> members = {};
+    };
+    std::vector<const CallList*> lists;
+    for (const auto& [stream, list] : streams) lists.push_back(&list);
+    std::stable_sort(lists.begin(), lists.end(),
+                     [](const CallList* a, const CallList* b) { return a->size() > b->size(); });
+    std::vector<Communicator> communicators;
+    std::set<Member> all_members;
+    for (const CallList* list : lists) {
+      const Member member = calls_.calls[list->front()].part.member();
+      all_members.insert(member);
+      Communicator* best = nullptr;
+      size_t most = 0;
+      for (Communicator& one : communicators) {
+        if (one.members.contains(member)) continue;
+        const size_t matches = one.order.CountMatches(*list, ErrorOf(member, one.first));
+        if (matches <= most) continue;
+        most = matches;
+        best = &one;
+      }
+      if (best == nullptr) {
+        best = &communicators.emplace_back(Communicator{CallOrder(calls_), member});
+      }
+      best->order.Add(*list, ErrorOf(member, best->first), false);
+      best->members.insert(member);
+    }
+    uint64_t number = 0;
+    for (const Communicator& one : communicators) {
+      // Alone among others: what it is a part of is not known, or it is something else.
+      if (one.members.size() == 1 && all_members.size() > 1) {
+        for (const CallOrder::Slot& slot : one.order.slots()) Reject(slot.calls);
+      } else {
+        Take(one.order, ++number, static_cast<uint32_t>(one.members.size()));
       }
     }
   }
 
-  static void Add(const RankCall& call, Collective& collective) {
+  void Reject(const CallList& list) {
+    std::set<uint32_t> kernels;
+    for (const uint32_t call : list) {
+      // Kernels of other libraries are collectives only if they match.
+      const RankCall& of = calls_.calls[call];
+      if (of.part.work == CollectivePart::kNone) continue;
+      const std::string_view kernel = calls_.kinds[of.kind].kernel;
+      if (kernel.empty() || IsNcclKernel(kernel)) kernels.insert(of.part.work);
+    }
+    found_.unmatched_kernels += kernels.size();
+  }
+
+  void Take(const CallOrder& order, uint64_t communicator, uint32_t ranks) {
+    uint64_t sequence = 0;
+    for (const CallOrder::Slot& slot : order.slots()) {
+      Collective& collective = found_.all.emplace_back();
+      collective.communicator = communicator;
+      collective.sequence = sequence++;
+      collective.ranks = ranks;
+      for (const uint32_t call : slot.calls) Put(call, collective);
+    }
+  }
+
+  void Put(uint32_t i, Collective& collective) const {
+    const RankCall& call = calls_.calls[i];
+    const CallKind& kind = calls_.kinds[call.kind];
     if (collective.parts.empty()) {
-      collective.operation = call.operation;
-      collective.reduction = call.reduction;
-      collective.bytes = call.bytes;
-    } else if (collective.operation != call.operation || collective.bytes != call.bytes) {
+      collective.match = call.match;
+      collective.operation = kind.operation;
+      collective.reduction = kind.reduction;
+      collective.bytes = kind.bytes;
+    } else if (collective.operation != kind.operation || collective.bytes != kind.bytes) {
       collective.agrees = false;
     }
     collective.parts.push_back(call.part);
   }
 
   const Trace& trace_;
-  RankCalls calls_;
+  const RankCalls calls_;
   Collectives found_;
 };
 
@@ -193,11 +295,18 @@ bool MayHaveCollectives(const Model& model) {
   const KernelList& kernels = model.events.kernels;
   for (size_t i = 0; i < kernels.size(); ++i) {
     const StringId name = kernels.Get<&Kernel::name>(i);
-    if (seen.insert(name).second && IsNcclKernel(model.Text(name))) return true;
+    if (!seen.insert(name).second) continue;
+    if (IsNcclKernel(model.Text(name)) || MayBeCollective(model.Text(name))) return true;
   }
   return false;
 }
 
 Collectives FindCollectives(const Trace& trace) { return Matcher(trace).Match(); }
+
+const Collectives& CollectivesOf(const Analysis& analysis) {
+  return analysis.memo.Get<Collectives>("", [&] {
+    return MayHaveCollectives(analysis.model) ? FindCollectives(analysis.trace()) : Collectives{};
+  });
+}
 
 }  // namespace xpu

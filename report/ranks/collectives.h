@@ -1,16 +1,19 @@
-// Collectives of NCCL, matched over the ranks that took part in them.
+// Collectives of NCCL and the like, matched over the ranks that took part in them.
 //
-// NCCL's NVTX ranges count: the range of a call carries the communicator and the size, and the
-// calls of a communicator come in the same order on each of its ranks, so that the n-th one of each
-// rank is one collective. NCCL gives them no number. The kernel of a collective is the one that was
-// launched inside its range, or, of grouped calls, the next one of the thread, which they share.
-// Ranks without such ranges are matched by the order of NCCL's kernels on their streams, and marked
-// so.
+// NCCL's NVTX ranges count: the range of a call carries the communicator and the size. The kernel
+// of a collective is the one that was launched inside its range, or, of grouped calls, the next one
+// of the thread, which they share. A call that put its kernel into a CUDA graph stands for one in
+// each replay. Ranks without such ranges, which are those that were attached to, and kernels of
+// other libraries are matched by the order of the kernels on their streams, and marked so. Which
+// calls of a communicator are one collective, call_order.h finds. Messages are matched by sender
+// and receiver.
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
+#include "report/analysis/analysis.h"
 #include "report/model/model.h"
 #include "report/ranks/rank_calls.h"
 #include "report/trace/trace.h"
@@ -18,16 +21,20 @@
 namespace xpu {
 
 struct Collectives {
-  std::vector<Collective> all;     // in order of their first arrival; those without times last
-  uint64_t unmatched_kernels = 0;  // of NCCL, without a call or a place in an order
-  uint64_t point_to_point = 0;     // calls of ncclSend and ncclRecv, which are not matched
+  std::vector<Collective> all;      // in order of their first arrival; those without times last
+  uint64_t unmatched_kernels = 0;   // of NCCL, without a call or a place in an order
+  std::set<uint32_t> several = {};  // ranks, in Job::ranks(), whose process drives several GPUs
+
+  bool DrivesSeveral(uint32_t rank) const { return several.contains(rank); }
 };
 
-// Some kernel is one of NCCL.
+// Some kernel is one of NCCL, or may be a collective of another library.
 bool MayHaveCollectives(const Model& model);
 
 // Uses all that the trace has: filters do not change what belongs together.
 Collectives FindCollectives(const Trace& trace);
+// The same, found once.
+const Collectives& CollectivesOf(const Analysis& analysis);
 
 // ---- host_clocks.cpp
 //

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <unordered_set>
 #include <utility>
 
 #include "report/base/intervals.h"
-#include "report/ranks/rank_calls.h"
+#include "report/ranks/collectives.h"
 
 namespace xpu {
 namespace {
@@ -23,14 +24,20 @@ using RankKernels = std::vector<RankKernel>;
 std::map<uint32_t, RankKernels> KernelsOf(const Analysis& analysis) {
   std::map<uint32_t, RankKernels> all;
   std::map<StringId, bool> is_nccl;
-  for (const GpuWork& work : analysis.Work()) {
+  std::unordered_set<uint32_t> collective;  // kernels of other libraries too
+  for (const Collective& one : CollectivesOf(analysis).all) {
+    for (const CollectivePart& part : one.parts) collective.insert(part.work);
+  }
+  for (const uint32_t i : analysis.Work().places()) {
+    const GpuWork work = analysis.correlation.work[i];
     if (work.kind != WorkKind::kKernel || !work.timed) continue;
     const uint32_t rank = analysis.job.Of(work.instance);
     if (rank == Job::kNone) continue;
     const StringId name = analysis.model.events.kernels.Get<&Kernel::name>(work.index);
     const auto [known, is_new] = is_nccl.try_emplace(name);
     if (is_new) known->second = IsNcclKernel(analysis.model.Text(name));
-    all[rank].push_back({work.called_ns, {work.start_ns, work.end_ns}, known->second});
+    all[rank].push_back(
+        {work.called_ns, {work.start_ns, work.end_ns}, known->second || collective.contains(i)});
   }
   for (auto& [rank, kernels] : all) {
     std::stable_sort(kernels.begin(), kernels.end(), [](const RankKernel& a, const RankKernel& b) {

@@ -26,9 +26,7 @@ struct Line {
 // Ranks leave these at once when the last data has come, whatever their place in the algorithm. The
 // root of a broadcast is done earlier.
 bool EndsTogether(const Collective& collective) {
-  return !collective.is_grouped() && collective.agrees &&
-         (collective.operation == "AllReduce" || collective.operation == "AllGather" ||
-          collective.operation == "ReduceScatter" || collective.operation == "AlltoAll");
+  return !collective.is_grouped() && collective.agrees && IsMutual(collective.operation);
 }
 
 constexpr double kFarthestNs = 1e15;

@@ -14,6 +14,7 @@
 #include "report/base/intervals.h"
 #include "report/base/text.h"
 #include "report/model/recorded_time.h"
+#include "report/query/gpu_idle.h"
 #include "report/query/readable_paths.h"
 #include "report/query/unfinished_work.h"
 
@@ -26,54 +27,69 @@ class StragglerFinder {
       : analysis_(analysis),
         collectives_(collectives),
         paths_(paths),
+        readable_(analysis, paths.tree()),
         leaves_(analysis, KernelNames::kFull) {
     SortEvents();
   }
 
   std::vector<Straggler> Find() {
-    std::map<std::tuple<uint32_t, LateCause, PathId>, Straggler> found;
-    std::unordered_map<uint32_t, uint64_t> ended_ns;  // the collective before, by rank
+    std::map<std::tuple<Member, LateCause, PathId>, Straggler> found;
+    std::map<Member, uint64_t> ended_ns;  // the collective before
     for (const Collective& collective : collectives_.all) {
-      if (collective.arrived >= 2) {
+      if (const uint64_t waited_ns = collective.waited_ns(); waited_ns > 0) {
         const CollectivePart& late = collective.parts[collective.last];
-        const uint64_t lateness_ns = collective.waited_ns() / (collective.arrived - 1);
-        const auto [cause, path] = CauseOf(late, ended_ns[late.rank], lateness_ns);
-        Straggler& one = found[{late.rank, cause, path}];
+        const uint64_t lateness_ns = waited_ns / (collective.arrived - 1);
+        const auto [cause, path, stacks] = CauseOf(late, ended_ns[late.member()], lateness_ns);
+        Straggler& one = found[{late.member(), cause, path}];
         one.rank = late.rank;
+        one.gpu = late.gpu;
         one.cause = cause;
         one.path = path;
         ++one.count;
-        one.waited_ns = AddSaturated(one.waited_ns, collective.waited_ns());
+        one.waited_ns = AddSaturated(one.waited_ns, waited_ns);
         one.delay_ns = AddSaturated(one.delay_ns, collective.delay_ns());
         one.longest_ns = std::max(one.longest_ns, collective.delay_ns());
+        for (const auto& [stack, ns] : stacks) one.python_stacks[stack] += ns;
       }
       for (const CollectivePart& part : collective.parts) {
-        if (part.has_times()) ended_ns[part.rank] = std::max(ended_ns[part.rank], part.end_ns);
+        uint64_t& ns = ended_ns[part.member()];
+        if (part.has_times()) ns = std::max(ns, part.end_ns);
       }
     }
     std::vector<Straggler> stragglers;
-    for (const auto& [key, one] : found) stragglers.push_back(one);
+    for (auto& [key, one] : found) stragglers.push_back(std::move(one));
     std::stable_sort(stragglers.begin(), stragglers.end(),
                      [](const auto& a, const auto& b) { return a.waited_ns > b.waited_ns; });
     return stragglers;
   }
 
  private:
+  using Member = CollectivePart::Member;
+
   struct Cause {
     LateCause cause = LateCause::kUnknown;
-    PathId path;
+    PathId path = {};
+    std::map<StackId, uint64_t> python_stacks = {};
+  };
+  // What a thread did for some time.
+  struct Ran {
+    uint64_t ns = 0;
+    std::map<PathId, uint64_t> times = {};
+    std::map<StackId, uint64_t> python_stacks = {};
   };
 
   void SortEvents() {
     const GpuWorkList& all = analysis_.correlation.work;
     for (uint32_t i = 0; i < all.size(); ++i) {
-      if (!all[i].timed || all[i].kind == WorkKind::kSynchronization) continue;
-      const uint32_t rank = analysis_.job.Of(all[i].instance);
-      if (rank != Job::kNone) work_[rank].push_back(i);
+      const GpuWork work = all[i];
+      if (!work.timed || work.kind == WorkKind::kSynchronization) continue;
+      const uint32_t rank = analysis_.job.Of(work.instance);
+      if (rank != Job::kNone) work_[{rank, work.gpu}].push_back(i);
     }
     for (auto& [rank, places] : work_) {
-      std::stable_sort(places.begin(), places.end(),
-                       [&](uint32_t a, uint32_t b) { return all[a].start_ns < all[b].start_ns; });
+      SortRuns(places, [&](uint32_t a, uint32_t b) {
+        return all.Get<&GpuWork::start_ns>(a) < all.Get<&GpuWork::start_ns>(b);
+      });
     }
     for (const SampleSource& source : analysis_.model.events.sample_sources) {
       periods_[source.source] = source.period;
@@ -82,7 +98,9 @@ class StragglerFinder {
       }
     }
     const auto& samples = analysis_.model.events.cpu_samples;
-    for (uint32_t i = 0; i < samples.size(); ++i) samples_[samples[i].tid].push_back(i);
+    for (uint32_t i = 0; i < samples.size(); ++i) {
+      samples_[samples.Get<&CpuSample::pid>(i)].push_back(i);
+    }
     const auto& waits = analysis_.model.events.off_cpu_waits;
     for (uint32_t i = 0; i < waits.size(); ++i) waits_[waits[i].tid].push_back(i);
   }
@@ -92,31 +110,45 @@ class StragglerFinder {
   Cause CauseOf(const CollectivePart& late, uint64_t from_ns, uint64_t lateness_ns) {
     const uint64_t to_ns = late.arrived_ns;
     if (from_ns >= to_ns || late.work == CollectivePart::kNone) return {};
-    const GpuWork& kernel = analysis_.correlation.work[late.work];
+    const GpuWork kernel = analysis_.correlation.work[late.work];
     if (kernel.launch == GpuWork::kNoLaunch) return {};
-    const Launch& launch = analysis_.correlation.launches[kernel.launch];
+    const Launch launch = analysis_.correlation.launches[kernel.launch];
     const uint64_t queued_ns = to_ns - std::min(to_ns, launch.end_ns);
     if (2 * queued_ns <= lateness_ns) {
       return OnCpu(launch, from_ns, std::min(to_ns, launch.end_ns), lateness_ns);
     }
-    const uint32_t longest = LongestWork(late.rank, from_ns, to_ns);
-    if (longest == CollectivePart::kNone) return {LateCause::kUnknown, paths_.OfLaunch(launch)};
-    const GpuWork& work = analysis_.correlation.work[longest];
-    return {LateCause::kGpuWork, paths_.tree().Child(paths_.OfWork(work), leaves_.Of(work))};
+    const uint32_t longest = LongestWork(late.member(), from_ns, to_ns);
+    if (longest == CollectivePart::kNone) return {LateCause::kUnknown, OfLaunch(launch)};
+    const GpuWork work = analysis_.correlation.work[longest];
+    const PathId path = readable_.Of(paths_.OfWork(work));
+    return {LateCause::kGpuWork, paths_.tree().Child(path, leaves_.Of(work))};
+  }
+
+  PathId OfLaunch(const Launch& launch) { return InPython(paths_.OfLaunch(launch)); }
+
+  // A function of Python stands for the native ones that it calls.
+  PathId InPython(PathId path) {
+    const PathId readable = readable_.Of(path);
+    for (PathId at = readable; at; at = paths_.tree()[at].parent) {
+      const NamedFrame& frame = analysis_.frames[paths_.tree()[at].frame];
+      if (frame.origin == FrameOrigin::kPython) return at;
+    }
+    return readable;
   }
 
   // kNone: the GPU did nothing then.
-  uint32_t LongestWork(uint32_t rank, uint64_t from_ns, uint64_t to_ns) const {
+  uint32_t LongestWork(const Member& member, uint64_t from_ns, uint64_t to_ns) const {
     const GpuWorkList& all = analysis_.correlation.work;
     uint32_t longest = CollectivePart::kNone;
     uint64_t longest_ns = 0;
-    const auto found = work_.find(rank);
+    const auto found = work_.find(member);
     if (found == work_.end()) return longest;
     const std::vector<uint32_t>& places = found->second;
     // Work that began before the end of the collective before, and still ran, is of another stream.
-    auto at = std::lower_bound(places.begin(), places.end(), from_ns,
-                               [&](uint32_t i, uint64_t ns) { return all[i].start_ns < ns; });
-    for (; at != places.end() && all[*at].start_ns < to_ns; ++at) {
+    auto at = std::lower_bound(places.begin(), places.end(), from_ns, [&](uint32_t i, uint64_t ns) {
+      return all.Get<&GpuWork::start_ns>(i) < ns;
+    });
+    for (; at != places.end() && all.Get<&GpuWork::start_ns>(*at) < to_ns; ++at) {
       const uint64_t ns = OverlapNs(all[*at], Interval{from_ns, to_ns});
       if (ns <= longest_ns) continue;
       longest_ns = ns;
@@ -125,50 +157,65 @@ class StragglerFinder {
     return longest;
   }
 
-  // Finds what the thread that launched the kernel did, by samples and waits.
+  // Finds what the process did, by the samples and waits of the thread that launched the kernel.
+  // Where that thread hardly ran, it waited for another one of its process, which did.
   Cause OnCpu(const Launch& launch, uint64_t from_ns, uint64_t to_ns, uint64_t lateness_ns) {
-    std::map<PathId, uint64_t> times;
-    uint64_t on_cpu_ns = 0;
+    std::map<uint32_t, Ran> threads;
     const auto& samples = analysis_.model.events.cpu_samples;
     ForEachIn(
-        samples_, launch.tid, from_ns, to_ns, [&](uint32_t i) { return samples[i].time_ns; },
+        samples_, launch.pid, from_ns, to_ns,
+        [&](uint32_t i) { return samples.Get<&CpuSample::time_ns>(i); },
         [&](uint32_t i) {
-          if (samples[i].time_ns > to_ns) return;
-          times[paths_.Of(samples[i])] += PeriodOf(samples[i]);
-          on_cpu_ns += PeriodOf(samples[i]);
+          const Owned<CpuSample> sample = samples[i];
+          if (sample.time_ns > to_ns) return;
+          Ran& ran = threads[sample.tid];
+          const uint64_t ns = PeriodOf(sample);
+          ran.ns += ns;
+          ran.times[InPython(paths_.Of(sample))] += ns;
+          if (sample.python_stack) ran.python_stacks[sample.python_stack] += ns;
         });
+    Ran waited;
     const auto& waits = analysis_.model.events.off_cpu_waits;
-    uint64_t longest_wait_ns = 0;
-    PathId longest_wait;
     ForEachIn(
         waits_, launch.tid, from_ns, to_ns, [&](uint32_t i) { return waits[i].end_ns; },
         [&](uint32_t i) {
           const uint64_t ns = OverlapNs(waits[i], Interval{from_ns, to_ns});
-          const PathId path = paths_.OfWait(waits[i]);
-          times[path] += ns;
-          if (ns <= longest_wait_ns) return;
-          longest_wait_ns = ns;
-          longest_wait = path;
+          waited.ns += ns;
+          waited.times[InPython(paths_.OfWait(waits[i]))] += ns;
         });
+    Ran& own = threads[launch.tid];
     // A few samples of a thread that did not run most of the time do not say why; what the launch
     // of the late kernel was called from does a little.
     const bool is_sampled = period_ns_ != 0 && lateness_ns >= 2 * period_ns_;
-    if (longest_wait_ns == 0 && is_sampled && 2 * on_cpu_ns < lateness_ns) {
-      return {LateCause::kNotRunning, paths_.OfLaunch(launch)};
+    if (is_sampled && 2 * own.ns < lateness_ns) {
+      const Ran* other = &threads[launch.pid];
+      for (const auto& [tid, ran] : threads) {
+        if (2 * other->ns < lateness_ns && ran.ns > other->ns) other = &ran;
+      }
+      if (2 * other->ns >= lateness_ns) return OfRan(LateCause::kCpu, *other);
+      if (waited.ns == 0) return {LateCause::kNotRunning, OfLaunch(launch)};
     }
-    if (times.empty()) return {LateCause::kUnknown, paths_.OfLaunch(launch)};
-    const auto most =
-        std::max_element(times.begin(), times.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; });
-    return {most->first == longest_wait ? LateCause::kNotRunning : LateCause::kCpu, most->first};
+    if (own.ns == 0 && waited.ns == 0) return {LateCause::kUnknown, OfLaunch(launch)};
+    return waited.ns > own.ns ? OfRan(LateCause::kNotRunning, waited) : OfRan(LateCause::kCpu, own);
+  }
+
+  // With the innermost function that has most of the time.
+  Cause OfRan(LateCause cause, const Ran& ran) const {
+    PathId path = MostOf(paths_.tree(), ran.times);
+    if (!path || !paths_.tree()[path].parent) {
+      path = std::max_element(ran.times.begin(), ran.times.end(), [](const auto& a, const auto& b) {
+               return a.second < b.second;
+             })->first;
+    }
+    return {cause, path, ran.python_stacks};
   }
 
   template <typename TimeOf, typename Use>
-  static void ForEachIn(const std::unordered_map<uint32_t, std::vector<uint32_t>>& by_thread,
-                        uint32_t tid, uint64_t from_ns, uint64_t to_ns, TimeOf&& time_of,
+  static void ForEachIn(const std::unordered_map<uint32_t, std::vector<uint32_t>>& by_id,
+                        uint32_t id, uint64_t from_ns, uint64_t to_ns, TimeOf&& time_of,
                         Use&& use) {
-    const auto found = by_thread.find(tid);
-    if (found == by_thread.end()) return;
+    const auto found = by_id.find(id);
+    if (found == by_id.end()) return;
     const std::vector<uint32_t>& places = found->second;
     auto at = std::lower_bound(places.begin(), places.end(), from_ns,
                                [&](uint32_t i, uint64_t ns) { return time_of(i) < ns; });
@@ -188,13 +235,14 @@ class StragglerFinder {
   Analysis& analysis_;
   const Collectives& collectives_;
   CallPaths& paths_;
+  ReadablePaths readable_;
   GpuLeaves leaves_;
   std::unordered_map<uint32_t, uint64_t> periods_;  // by source
   uint64_t period_ns_ = 0;                          // of a clock; 0: there is none
   // In order of time.
-  std::unordered_map<uint32_t, std::vector<uint32_t>> work_;     // by rank
-  std::unordered_map<uint32_t, std::vector<uint32_t>> samples_;  // by thread
-  std::unordered_map<uint32_t, std::vector<uint32_t>> waits_;    // likewise
+  std::map<Member, std::vector<uint32_t>> work_;
+  std::unordered_map<uint32_t, std::vector<uint32_t>> samples_;  // by process
+  std::unordered_map<uint32_t, std::vector<uint32_t>> waits_;    // by thread
 };
 
 constexpr size_t kMostRanks = 4;
@@ -274,7 +322,8 @@ std::vector<StuckCollective> FindStuckCollectives(const Collectives& collectives
   std::map<uint64_t, Communicator> communicators;
   for (size_t i = 0; i < collectives.all.size(); ++i) {
     const Collective& collective = collectives.all[i];
-    if (collective.match != CollectiveMatch::kByNvtx) continue;
+    if (collective.match != CollectiveMatch::kByNvtx || collective.operation == "SendRecv")
+      continue;
     Communicator& of = communicators[collective.communicator];
     of.by_sequence[collective.sequence] = i;
     for (const CollectivePart& part : collective.parts) of.ranks.insert(part.rank);
@@ -308,7 +357,7 @@ std::vector<StuckCollective> FindStuckCollectives(const Collectives& collectives
 
 std::string StuckCollectivesText(Analysis& analysis) {
   if (!MayHaveCollectives(analysis.model)) return "";
-  const Collectives collectives = FindCollectives(analysis.trace());
+  const Collectives& collectives = CollectivesOf(analysis);
   const std::vector<StuckCollective> all = FindStuckCollectives(collectives);
   if (all.empty()) return "";
   const uint64_t until_ns = EndOf(analysis.model);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,16 +23,19 @@ enum class LateCause : uint8_t {
 
 struct Straggler {
   uint32_t rank = 0;  // in Job::ranks()
+  uint32_t gpu = 0;   // as in CollectivePart
   LateCause cause = LateCause::kUnknown;
   PathId path;             // of that, in the tree of the paths; none: not known
   uint64_t count = 0;      // how often it was the last one
   uint64_t waited_ns = 0;  // by all others together
   uint64_t delay_ns = 0;   // what it was later than the one before it
   uint64_t longest_ns = 0;
+  std::map<StackId, uint64_t> python_stacks = {};  // of samples of that code, with their time
 };
 
-// One entry for each rank and path, the most waited for first. Collectives of one rank are left
-// out.
+// One entry for each rank and path, the most waited for first. Paths are readable ones
+// (readable_paths.h), up to the innermost function that has most of the time. Collectives in which
+// nobody waited are left out.
 std::vector<Straggler> FindStragglers(Analysis& analysis, const Collectives& collectives,
                                       CallPaths& paths);
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "format/base/saturated.h"
@@ -13,9 +14,24 @@
 namespace xpu {
 namespace {
 
-constexpr std::array<std::string_view, 8> kOperations = {"AllReduce", "AllGather", "ReduceScatter",
-                                                         "Broadcast", "Reduce",    "AlltoAll",
-                                                         "Gather",    "Scatter"};
+constexpr std::array<std::string_view, 10> kOperations = {
+    "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce",
+    "AlltoAll",  "Gather",    "Scatter",       "Send",      "Recv"};
+
+// How libraries other than NCCL write the names of their kernels.
+struct SpelledOperation {
+  std::string_view name;
+  std::string_view spelling;
+};
+constexpr SpelledOperation kSpellings[] = {{"AllReduce", "all_reduce"},
+                                           {"AllReduce", "allreduce"},
+                                           {"AllReduce", "cross_device_reduce"},
+                                           {"AllGather", "all_gather"},
+                                           {"AllGather", "allgather"},
+                                           {"ReduceScatter", "reduce_scatter"},
+                                           {"ReduceScatter", "reducescatter"},
+                                           {"AlltoAll", "all_to_all"},
+                                           {"AlltoAll", "alltoall"}};
 
 std::string Lower(std::string_view text) {
   std::string lower(text);
@@ -29,6 +45,8 @@ struct NcclFields {
   std::optional<uint64_t> communicator;
   std::optional<uint64_t> bytes;
   std::optional<uint64_t> ranks;
+  std::optional<uint64_t> rank;
+  std::optional<uint64_t> peer;
   std::string reduction;
 };
 
@@ -41,19 +59,27 @@ NcclFields FieldsOf(const std::vector<PayloadField>& fields) {
     if (!field.is_number) continue;
     if (has("communicator") && !has("parent")) found.communicator = field.number;
     if (has("bytes")) found.bytes = field.number;
-    if (has("ranks")) found.ranks = field.number;
+    if (has("ranks") || has("no. of devices")) found.ranks = field.number;
+    if (name == "rank") found.rank = field.number;
+    if (has("peer")) found.peer = field.number;
   }
   return found;
 }
 
 class CallFinder {
  public:
-  explicit CallFinder(const Trace& trace) : trace_(trace) {}
+  explicit CallFinder(const Trace& trace)
+      : trace_(trace), launches_(trace.correlation.launches), work_(trace.correlation.work) {}
 
   RankCalls Find() {
     FindCalls();
     FindKernels();
+    for (auto& [thread, sites] : sites_) GiveCalls(thread, sites);
+    for (const uint32_t i : by_nvtx_kernels_) Give(i);
+    DropTemplates();
     FindOrder();
+    found_.kinds.resize(kinds_.size());
+    for (auto& [kind, number] : kinds_) found_.kinds[number] = kind;
     return std::move(found_);
   }
 
@@ -61,11 +87,22 @@ class CallFinder {
   static constexpr uint32_t kNone = CollectivePart::kNone;
   using Thread = std::pair<InstanceId, uint32_t>;  // as the program sees it
 
-  // The calls of a thread in order of time; from `next` on, their kernels may follow.
-  struct Pending {
-    std::vector<uint32_t> calls;
-    size_t next = 0;
+  // A call that launched kernels of NCCL, or put them into a CUDA graph.
+  struct Site {
+    uint32_t launch = 0;
+    uint32_t gpu = 0;
+    bool makes_nodes = false;
   };
+  // The calls that its kernels are of.
+  struct Served {
+    std::vector<uint32_t> calls = {};
+    bool makes_nodes = false;
+  };
+
+  uint32_t NumberOf(CallKind kind) {
+    const auto next = static_cast<uint32_t>(kinds_.size());
+    return kinds_.try_emplace(std::move(kind), next).first->second;
+  }
 
   // One call for each range of a collective, in order of time.
   void FindCalls() {
@@ -86,137 +123,230 @@ class CallFinder {
       if (fields.ranks && *fields.ranks <= UINT32_MAX) {
         found_.sizes[*fields.communicator] = static_cast<uint32_t>(*fields.ranks);
       }
-      if (function.ends_with("Send") || function.ends_with("Recv")) ++found_.point_to_point;
+      if (fields.rank && *fields.rank <= UINT32_MAX) {
+        found_.places[{*fields.communicator, rank}] = static_cast<uint32_t>(*fields.rank);
+      }
       const std::string_view operation = OperationOfCall(function);
       if (operation.empty() || !fields.bytes) continue;
       call_of_range_[i] = static_cast<uint32_t>(found_.calls.size());
-      pending_[{range.event->instance, range.event->tid}].calls.push_back(call_of_range_[i]);
+      calls_[{range.event->instance, range.event->tid}].push_back(call_of_range_[i]);
       by_nvtx_.insert(range.event->instance);
       RankCall& call = found_.calls.emplace_back();
       call.part.rank = rank;
       call.part.range = i;
       call.part.called_ns = range.start_ns;
       call.communicator = *fields.communicator;
-      call.operation = operation;
-      call.reduction = fields.reduction;
-      call.bytes = *fields.bytes;
+      call.kind = NumberOf({std::string(operation), fields.reduction, *fields.bytes});
+      if (fields.peer) call.peer = static_cast<uint32_t>(*fields.peer);
     }
   }
 
-  // Timed, in order of their launches.
-  std::vector<uint32_t> NcclKernels() const {
-    std::map<StringId, bool> known;
-    std::vector<uint32_t> kernels;
-    const GpuWorkList& all = trace_.correlation.work;
-    for (uint32_t i = 0; i < all.size(); ++i) {
-      if (all[i].kind != WorkKind::kKernel || !all[i].timed) continue;
-      const StringId name = trace_.model.events.kernels.Get<&Kernel::name>(all[i].index);
-      const auto [place, is_new] = known.try_emplace(name);
-      if (is_new) place->second = IsNcclKernel(trace_.model.Text(name));
-      if (place->second) kernels.push_back(i);
-    }
-    std::stable_sort(kernels.begin(), kernels.end(),
-                     [&](uint32_t a, uint32_t b) { return all[a].called_ns < all[b].called_ns; });
-    return kernels;
-  }
-
+  // Those with times, by how their calls are found.
   void FindKernels() {
-    for (const uint32_t i : NcclKernels()) {
-      const GpuWork& work = trace_.correlation.work[i];
-      if (!by_nvtx_.contains(work.instance)) {
+    struct Name {
+      bool is_nccl = false;
+      bool is_collective = false;
+    };
+    std::map<StringId, Name> names;
+    std::map<uint32_t, bool> seen;  // launches that are sites
+    for (uint32_t i = 0; i < work_.size(); ++i) {
+      if (work_.Get<&GpuWork::kind>(i) != WorkKind::kKernel) continue;
+      const StringId id =
+          trace_.model.events.kernels.Get<&Kernel::name>(work_.Get<&GpuWork::index>(i));
+      const auto [known, is_new] = names.try_emplace(id);
+      if (is_new) {
+        const std::string_view name = trace_.model.Text(id);
+        known->second = {IsNcclKernel(name), IsNcclKernel(name) || MayBeCollective(name)};
+      }
+      if (!known->second.is_collective) continue;
+      const GpuWork work = work_[i];
+      if (!work.timed) continue;
+      gpus_.try_emplace(trace_.job.Of(work.instance), work.gpu);
+      if (!known->second.is_nccl || !by_nvtx_.contains(work.instance)) {
         by_order_.push_back(i);
-      } else if (!GiveToCalls(i)) {
-        ++found_.unmatched_kernels;
+        continue;
+      }
+      by_nvtx_kernels_.push_back(i);
+      const uint32_t place = SiteOf(work);
+      if (place == GpuWork::kNoLaunch || !seen.try_emplace(place, true).second) continue;
+      const Launch launch = launches_[place];
+      sites_[ThreadOf(launch)].push_back({place, work.gpu, work.creation != GpuWork::kNoLaunch});
+    }
+  }
+
+  static uint32_t SiteOf(const GpuWork& work) {
+    return work.origin == NodeOrigin::kNoNode ? work.launch : work.creation;
+  }
+  static Thread ThreadOf(const Launch& launch) {
+    return {launch.instance, launch.program_tid != 0 ? launch.program_tid : launch.tid};
+  }
+
+  // Finds the calls of each site of a thread: the one around it or, where there is none, those that
+  // the thread has grouped before.
+  void GiveCalls(const Thread& thread, std::vector<Site>& sites) {
+    std::sort(sites.begin(), sites.end(), [this](const Site& a, const Site& b) {
+      return std::tuple(launches_.Get<&Launch::start_ns>(a.launch), a.launch) <
+             std::tuple(launches_.Get<&Launch::start_ns>(b.launch), b.launch);
+    });
+    const std::vector<uint32_t>& calls = calls_[thread];
+    size_t next = 0;  // of `calls`: those before have their kernels, or their records are lost
+    for (size_t i = 0; i < sites.size();) {
+      const Launch launch = launches_[sites[i].launch];
+      if (const uint32_t around = CallAround(launch); around != kNone) {
+        served_[sites[i].launch] = {{around}, sites[i].makes_nodes};
+        while (next < calls.size() && CalledNs(calls[next]) <= CalledNs(around)) ++next;
+        ++i;
+        continue;
+      }
+      size_t end = next;
+      while (end < calls.size() && CalledNs(calls[end]) <= launch.start_ns) ++end;
+      const uint64_t until_ns = end < calls.size() ? CalledNs(calls[end]) : ~uint64_t{0};
+      const size_t first = i;
+      while (i < sites.size() && (i == first || IsOfGroup(sites[i], until_ns))) ++i;
+      GiveGroup({calls.begin() + static_cast<ptrdiff_t>(next),
+                 calls.begin() + static_cast<ptrdiff_t>(end)},
+                {sites.begin() + static_cast<ptrdiff_t>(first),
+                 sites.begin() + static_cast<ptrdiff_t>(i)});
+      next = end;
+    }
+  }
+
+  uint64_t CalledNs(uint32_t call) const { return found_.calls[call].part.called_ns; }
+
+  uint32_t CallAround(const Launch& launch) const {
+    for (const uint32_t range : trace_.nvtx.RangesOf(trace_.nvtx.At(launch))) {
+      if (call_of_range_[range] != kNone) return call_of_range_[range];
+    }
+    return kNone;
+  }
+
+  bool IsOfGroup(const Site& site, uint64_t until_ns) const {
+    const Launch launch = launches_[site.launch];
+    return launch.start_ns < until_ns && CallAround(launch) == kNone;
+  }
+
+  // Calls of several communicators have a kernel each. A process that drives several GPUs calls
+  // for one after the other, and each has kernels.
+  void GiveGroup(const std::vector<uint32_t>& calls, const std::vector<Site>& sites) {
+    std::vector<std::pair<uint64_t, std::vector<uint32_t>>> communicators;
+    for (const uint32_t call : calls) {
+      const uint64_t communicator = found_.calls[call].communicator;
+      auto of = std::find_if(communicators.begin(), communicators.end(),
+                             [&](const auto& one) { return one.first == communicator; });
+      if (of == communicators.end()) of = communicators.insert(of, {communicator, {}});
+      of->second.push_back(call);
+    }
+    if (communicators.empty()) return;
+    std::vector<std::pair<uint32_t, size_t>> gpus;  // with how many of its sites have calls
+    for (const Site& site : sites) {
+      if (std::none_of(gpus.begin(), gpus.end(),
+                       [&](const auto& one) { return one.first == site.gpu; })) {
+        gpus.emplace_back(site.gpu, 0);
+      }
+    }
+    for (const Site& site : sites) {
+      const auto gpu = std::find_if(gpus.begin(), gpus.end(),
+                                    [&](const auto& one) { return one.first == site.gpu; });
+      // Large groups have several kernels.
+      const size_t at = std::min(gpu->second++, communicators.size() - 1);
+      Served& served = served_[site.launch];
+      served.makes_nodes = site.makes_nodes;
+      const std::vector<uint32_t>& all = communicators[at].second;
+      for (auto i = static_cast<size_t>(gpu - gpus.begin()); i < all.size(); i += gpus.size()) {
+        served.calls.push_back(all[i]);
       }
     }
   }
 
-  // To the call around its launch or, where there is none, to those that the thread has grouped.
-  bool GiveToCalls(uint32_t i) {
-    const GpuWork& work = trace_.correlation.work[i];
-    if (work.launch == GpuWork::kNoLaunch) return false;
-    const Launch& launch = trace_.correlation.launches[work.launch];
-    for (const uint32_t range : trace_.nvtx.RangesOf(trace_.nvtx.At(launch))) {
-      if (call_of_range_[range] == kNone) continue;
-      RankCall& call = found_.calls[call_of_range_[range]];
-      PendingUntil(call.part.called_ns, launch);
-      Give(i, call, false);
-      return true;
+  void Give(uint32_t i) {
+    const GpuWork work = work_[i];
+    const auto served = served_.find(SiteOf(work));
+    if (served == served_.end() || served->second.calls.empty()) {
+      ++found_.unmatched_kernels;
+      return;
     }
-    const std::vector<uint32_t> group = TakeGroup(launch);
-    for (const uint32_t call : group) Give(i, found_.calls[call], group.size() > 1);
-    return !group.empty();
-  }
-
-  // Calls up to `time_ns` that have no kernel by now get none: its record is lost.
-  Pending& PendingUntil(uint64_t time_ns, const Launch& launch) {
-    const uint32_t tid = launch.program_tid != 0 ? launch.program_tid : launch.tid;
-    Pending& pending = pending_[{launch.instance, tid}];
-    while (pending.next < pending.calls.size() &&
-           found_.calls[pending.calls[pending.next]].part.called_ns <= time_ns) {
-      ++pending.next;
+    const std::vector<uint32_t>& calls = served->second.calls;
+    for (const uint32_t call : calls) {
+      uint32_t given = call;
+      if (served->second.makes_nodes) {
+        // Each replay is a call like the one that made the node.
+        templates_.insert(call);
+        given = static_cast<uint32_t>(found_.calls.size());
+        found_.calls.push_back(RankCall(found_.calls[call]));
+        found_.calls[given].part.called_ns = work.called_ns;
+      }
+      Put(i, found_.calls[given].part, calls.size() > 1);
     }
-    return pending;
   }
 
-  // The calls of one communicator that the thread made before, and that have no kernel yet. Grouped
-  // calls of several communicators have a kernel each.
-  std::vector<uint32_t> TakeGroup(const Launch& launch) {
-    Pending& pending = PendingUntil(0, launch);
-    const auto begin = pending.calls.begin() + static_cast<ptrdiff_t>(pending.next);
-    const auto end = std::find_if(begin, pending.calls.end(), [&](uint32_t call) {
-      return found_.calls[call].part.called_ns > launch.start_ns;
-    });
-    if (begin == end) return {};
-    const uint64_t communicator = found_.calls[*begin].communicator;
-    const auto rest = std::stable_partition(
-        begin, end, [&](uint32_t call) { return found_.calls[call].communicator == communicator; });
-    std::vector<uint32_t> group(begin, rest);
-    pending.next += group.size();
-    return group;
-  }
-
-  void Give(uint32_t i, RankCall& call, bool is_grouped) {
-    const GpuWork& work = trace_.correlation.work[i];
-    CollectivePart& part = call.part;
+  void Put(uint32_t i, CollectivePart& part, bool is_grouped) {
+    const GpuWork work = work_[i];
     if (part.work == kNone || work.start_ns < part.arrived_ns) part.arrived_ns = work.start_ns;
     if (part.work == kNone) part.work = i;
+    part.gpu = work.gpu;
     part.end_ns = std::max(part.end_ns, work.end_ns);
     part.is_grouped = part.is_grouped || is_grouped;
   }
 
-  // Without NVTX: the streams of a rank are numbered by their first kernels of NCCL, and ranks use
-  // theirs in the same order.
+  // Calls that a graph captured ran nothing.
+  void DropTemplates() {
+    uint32_t at = 0;
+    std::erase_if(found_.calls, [&](const RankCall&) { return templates_.contains(at++); });
+    for (RankCall& call : found_.calls) {
+      if (call.part.has_times()) continue;
+      const auto gpu = gpus_.find(call.part.rank);
+      if (gpu != gpus_.end()) call.part.gpu = gpu->second;
+    }
+    // Kernels of a communicator run one after the other.
+    std::stable_sort(found_.calls.begin(), found_.calls.end(),
+                     [](const RankCall& a, const RankCall& b) {
+                       return std::tuple(a.part.called_ns, a.part.arrived_ns) <
+                              std::tuple(b.part.called_ns, b.part.arrived_ns);
+                     });
+  }
+
+  // Without NVTX: the kernels of each stream, in their order.
   void FindOrder() {
-    std::map<std::pair<InstanceId, uint32_t>, uint64_t> streams;  // number
-    std::map<InstanceId, uint64_t> stream_counts;
+    std::stable_sort(by_order_.begin(), by_order_.end(), [this](uint32_t a, uint32_t b) {
+      return work_.Get<&GpuWork::start_ns>(a) < work_.Get<&GpuWork::start_ns>(b);
+    });
+    std::map<std::pair<CollectivePart::Member, uint32_t>, uint64_t> streams;  // number
     for (const uint32_t i : by_order_) {
-      const GpuWork& work = trace_.correlation.work[i];
+      const GpuWork work = work_[i];
       const uint32_t rank = trace_.job.Of(work.instance);
-      const StringId name = trace_.model.events.kernels.Get<&Kernel::name>(work.index);
-      const std::string_view operation = OperationOfKernel(trace_.model.Text(name));
+      const StringId id = trace_.model.events.kernels.Get<&Kernel::name>(work.index);
+      const std::string_view name = trace_.model.Text(id);
+      const std::string_view operation = OperationOfKernel(name);
       if (rank == Job::kNone || operation == "SendRecv") {
         ++found_.unmatched_kernels;
         continue;
       }
-      const auto [stream, is_new] = streams.try_emplace({work.instance, work.stream_id});
-      if (is_new) stream->second = ++stream_counts[work.instance];
+      const uint64_t next = streams.size() + 1;
       RankCall& call = found_.calls.emplace_back();
       call.match = CollectiveMatch::kByOrder;
-      call.communicator = stream->second;
-      call.operation = operation;
+      call.communicator =
+          streams.try_emplace({{rank, work.gpu}, work.stream_id}, next).first->second;
+      call.kind = NumberOf({std::string(operation), "", 0, name});
       call.part.rank = rank;
       call.part.called_ns = work.called_ns;
-      Give(i, call, operation == "Group");
+      Put(i, call.part, operation == "Group");
     }
   }
 
   const Trace& trace_;
+  const LaunchList& launches_;
+  const GpuWorkList& work_;
   RankCalls found_;
-  std::vector<uint32_t> call_of_range_;  // in found_.calls
-  std::map<Thread, Pending> pending_;
-  std::set<InstanceId> by_nvtx_;    // processes whose calls are known
-  std::vector<uint32_t> by_order_;  // kernels of the others
+  std::map<CallKind, uint32_t> kinds_;
+  std::vector<uint32_t> call_of_range_;            // in found_.calls
+  std::map<Thread, std::vector<uint32_t>> calls_;  // likewise, in order of time
+  std::map<Thread, std::vector<Site>> sites_;
+  std::unordered_map<uint32_t, Served> served_;  // by launch
+  std::set<uint32_t> templates_;                 // in found_.calls
+  std::unordered_map<uint32_t, uint32_t> gpus_;  // of ranks: the first one with a kernel
+  std::set<InstanceId> by_nvtx_;                 // processes whose calls are known
+  std::vector<uint32_t> by_nvtx_kernels_;        // kernels of NCCL of these
+  std::vector<uint32_t> by_order_;               // kernels of the others
 };
 
 }  // namespace
@@ -228,9 +358,7 @@ bool Collective::is_grouped() const {
 
 uint64_t Collective::waited_ns() const {
   uint64_t waited = 0;
-  for (const CollectivePart& part : parts) {
-    if (part.has_times()) waited = AddSaturated(waited, last_arrival_ns - part.arrived_ns);
-  }
+  for (const CollectivePart& part : parts) waited = AddSaturated(waited, part.waited_ns);
   return waited;
 }
 
@@ -252,13 +380,29 @@ bool IsNcclKernel(std::string_view kernel) {
   return at != std::string_view::npos && kernel.find("Kernel", at) != std::string_view::npos;
 }
 
+bool MayBeCollective(std::string_view kernel) {
+  const std::string lower = Lower(kernel);
+  return std::any_of(
+      std::begin(kSpellings), std::end(kSpellings),
+      [&](const SpelledOperation& one) { return lower.find(one.spelling) != std::string::npos; });
+}
+
 std::string_view OperationOfKernel(std::string_view kernel) {
   // Reduce is the beginning of ReduceScatter, and the end of AllReduce.
   for (const std::string_view operation :
        {"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AlltoAll", "SendRecv", "Reduce"}) {
     if (kernel.find(operation) != std::string_view::npos) return operation;
   }
+  const std::string lower = Lower(kernel);
+  for (const SpelledOperation& one : kSpellings) {
+    if (lower.find(one.spelling) != std::string::npos) return one.name;
+  }
   return "Group";
+}
+
+bool IsMutual(std::string_view operation) {
+  return operation == "AllReduce" || operation == "AllGather" || operation == "ReduceScatter" ||
+         operation == "AlltoAll";
 }
 
 Bandwidth BandwidthOf(std::string_view operation, uint64_t bytes, uint32_t ranks, double ns) {
@@ -268,7 +412,7 @@ Bandwidth BandwidthOf(std::string_view operation, uint64_t bytes, uint32_t ranks
   double factor = 1;
   if (operation == "AllReduce") {
     factor = 2 * (n - 1) / n;
-  } else if (operation != "Broadcast" && operation != "Reduce") {
+  } else if (operation != "Broadcast" && operation != "Reduce" && operation != "SendRecv") {
     size *= n;  // what the program passes is the share of one rank
     factor = (n - 1) / n;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "format/base/text.h"
 #include "report/model/load.h"
 
 namespace xpu {
@@ -12,6 +13,8 @@ namespace {
 uint32_t CaptureOf(uint32_t pid) { return pid / kPidsPerCapture; }
 
 }  // namespace
+
+uint32_t HostId(uint32_t id) { return id % kPidsPerCapture; }
 
 Job::Job(const Model& model, const ProcessHistory& processes)
     : model_(model), processes_(processes) {
@@ -77,6 +80,13 @@ void Job::FindHosts() {
 uint32_t Job::HostOf(uint32_t pid) const {
   const uint32_t capture = CaptureOf(pid);
   return capture < host_of_capture_.size() ? host_of_capture_[capture] : host_of_capture_.front();
+}
+
+std::string Job::TitleOf(ProcessId process, uint32_t pid) const {
+  const std::optional<uint32_t> rank = has_ranks_ ? NumberOf(process, pid) : std::nullopt;
+  const std::string host = hosts_.size() > 1 ? Format(" on {}", HostNameOf(pid)) : "";
+  if (!rank) return Format("process {}{}", HostId(pid), host);
+  return Format("rank {}{} (pid {})", *rank, host, HostId(pid));
 }
 
 const RankInfo* Job::InfoOf(ProcessId process, uint32_t pid) const {

@@ -28,6 +28,10 @@ struct JobRank {
   int32_t world_size = -1;
 };
 
+// A process or thread id as its host has it: those of several captures that are shown as one are
+// larger.
+uint32_t HostId(uint32_t id);
+
 class Job {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -46,6 +50,8 @@ class Job {
   uint32_t Of(InstanceId instance) const;
   // The rank of any process, of data loaders too; nullopt: it has none.
   std::optional<uint32_t> NumberOf(ProcessId process, uint32_t pid) const;
+  // "process 797"; of a rank "rank 1 (pid 799)", of several hosts "rank 1 on node3 (pid 799)".
+  std::string TitleOf(ProcessId process, uint32_t pid) const;
   uint32_t HostOf(uint32_t pid) const;
   const std::string& HostNameOf(uint32_t pid) const { return hosts_[HostOf(pid)]; }
 

@@ -1,7 +1,11 @@
-// make_job DIRECTORY: writes the captures of a training job of 64 ranks on 8 hosts, of which two
-// ranks are missing, and prints what was planted, as JSON: by how much the clock of each host is
-// ahead of the first one's, and when each rank arrived at each collective, in nanoseconds of the
-// first host's CLOCK_MONOTONIC.
+// make_job DIRECTORY [RANKS STEPS [attached]]: writes the captures of a training job of 64 ranks on
+// hosts with 8 GPUs, of which two ranks are missing, and prints what was planted, as JSON: by how
+// much the clock of each host is ahead of the first one's, and when each rank arrived at each
+// collective, in nanoseconds of the first host's CLOCK_MONOTONIC.
+//
+// attached: there are no NVTX ranges, the recording begins on each rank up to 40 collectives later
+// than on the first, each fifth rank loses three records in the middle, and every tenth step has a
+// broadcast, in which the root does not wait.
 //
 // The hosts' clocks are off by milliseconds and drift. Each step is a kernel, an all-reduce and an
 // all-gather. Rank 13 is late in steps 10 to 14, because its thread is in load_batch(); rank 42 in
@@ -10,6 +14,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <string_view>
@@ -29,7 +34,7 @@ using namespace xpu;
 
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kUs = 1'000;
-constexpr int kRanks = 64, kRanksPerHost = 8, kSteps = 60;
+constexpr int kRanksPerHost = 8;
 constexpr int kMissing[] = {7, 30};
 constexpr uint64_t kStepNs = 25 * kMs;
 constexpr uint64_t kBeginNs = 1000 * 1000 * kMs;         // of the steps, on the first host's clock
@@ -39,7 +44,21 @@ constexpr uint64_t kReduceBytes = uint64_t{64} << 20, kGatherBytes = 1 << 20;
 constexpr uint64_t kSchema = 1 << 24, kInitSchema = kSchema + 1;
 constexpr uint64_t kText = 0x7f0000000000;
 
-bool IsMissing(int rank) { return rank == kMissing[0] || rank == kMissing[1]; }
+struct Options {
+  int ranks = 64;
+  int steps = 60;
+  bool is_attached = false;
+
+  bool IsMissing(int rank) const {
+    return ranks == 64 && !is_attached && (rank == kMissing[0] || rank == kMissing[1]);
+  }
+  bool HasBroadcast(int step) const { return is_attached && step % 10 == 9; }
+  // The first step that is recorded, and those whose collectives are lost.
+  int FirstStep(int rank) const { return is_attached ? rank * 7 % 21 : 0; }
+  bool IsLost(int rank, int step) const {
+    return is_attached && rank % 5 == 4 && step >= steps / 2 && step < steps / 2 + 3;
+  }
+};
 
 // The same in every run.
 uint64_t Noise(uint64_t seed, uint64_t below) {
@@ -75,41 +94,58 @@ Host HostOf(int number) {
   return host;
 }
 
-// When each rank did what, in true time.
+// When each rank did what in a step, in true time.
+struct PlannedStep {
+  explicit PlannedStep(int ranks)
+      : gemm_ns(static_cast<size_t>(ranks)),
+        reduce_arrival_ns(static_cast<size_t>(ranks)),
+        gather_arrival_ns(static_cast<size_t>(ranks)) {}
+
+  std::vector<uint64_t> gemm_ns;            // by rank
+  std::vector<uint64_t> reduce_arrival_ns;  // likewise
+  uint64_t reduce_end_ns = 0;
+  std::vector<uint64_t> gather_arrival_ns;  // likewise
+  uint64_t gather_end_ns = 0;
+};
 struct Plan {
-  uint64_t gemm_ns[kSteps][kRanks];
-  uint64_t reduce_arrival_ns[kSteps][kRanks];
-  uint64_t reduce_end_ns[kSteps];
-  uint64_t gather_arrival_ns[kSteps][kRanks];
-  uint64_t gather_end_ns[kSteps];
+  Options options;
+  std::vector<PlannedStep> steps;
 };
 
-bool IsLateOnCpu(int rank, int step) { return rank == 13 && step >= 10 && step < 15; }
-bool IsLateOnGpu(int rank, int step) { return rank == 42 && step >= 20 && step < 25; }
+// Of few ranks it is the last one.
+bool IsLateOnCpu(const Options& options, int rank, int step) {
+  return rank == std::min(13, options.ranks - 1) &&
+         (options.is_attached ? step % 7 == 3 : step >= 10 && step < 15);
+}
+bool IsLateOnGpu(const Options& options, int rank, int step) {
+  return !options.is_attached && rank == 42 && step >= 20 && step < 25;
+}
 
-Plan MakePlan() {
-  Plan plan{};
-  for (int step = 0; step < kSteps; ++step) {
+Plan MakePlan(const Options& options) {
+  Plan plan{options, {}};
+  for (int step = 0; step < options.steps; ++step) {
+    PlannedStep& of = plan.steps.emplace_back(options.ranks);
     const uint64_t begin_ns = kBeginNs + static_cast<uint64_t>(step) * kStepNs;
     uint64_t last_ns = 0;
-    for (int rank = 0; rank < kRanks; ++rank) {
-      const uint64_t seed = static_cast<uint64_t>(step * kRanks + rank);
-      plan.gemm_ns[step][rank] = begin_ns + Noise(seed, 50 * kUs);
+    for (int rank = 0; rank < options.ranks; ++rank) {
+      const auto i = static_cast<size_t>(rank);
+      const uint64_t seed = static_cast<uint64_t>(step * options.ranks + rank);
+      of.gemm_ns[i] = begin_ns + Noise(seed, 50 * kUs);
       uint64_t at_ns = begin_ns + 4 * kMs + Noise(seed + 10'000, 200 * kUs);
-      if (IsLateOnCpu(rank, step)) at_ns += 5 * kMs;
-      if (IsLateOnGpu(rank, step)) at_ns += 4 * kMs;
-      plan.reduce_arrival_ns[step][rank] = at_ns;
+      if (IsLateOnCpu(options, rank, step)) at_ns += 5 * kMs;
+      if (IsLateOnGpu(options, rank, step)) at_ns += 4 * kMs;
+      of.reduce_arrival_ns[i] = at_ns;
       last_ns = std::max(last_ns, at_ns);
     }
-    plan.reduce_end_ns[step] = last_ns + 2 * kMs;
+    of.reduce_end_ns = last_ns + 2 * kMs;
     last_ns = 0;
-    for (int rank = 0; rank < kRanks; ++rank) {
-      const uint64_t seed = static_cast<uint64_t>(step * kRanks + rank) + 20'000;
-      plan.gather_arrival_ns[step][rank] =
-          plan.reduce_end_ns[step] + 500 * kUs + Noise(seed, 100 * kUs);
-      last_ns = std::max(last_ns, plan.gather_arrival_ns[step][rank]);
+    for (int rank = 0; rank < options.ranks; ++rank) {
+      const auto i = static_cast<size_t>(rank);
+      const uint64_t seed = static_cast<uint64_t>(step * options.ranks + rank) + 20'000;
+      of.gather_arrival_ns[i] = of.reduce_end_ns + 500 * kUs + Noise(seed, 100 * kUs);
+      last_ns = std::max(last_ns, of.gather_arrival_ns[i]);
     }
-    plan.gather_end_ns[step] = last_ns + kMs;
+    of.gather_end_ns = last_ns + kMs;
   }
   return plan;
 }
@@ -126,9 +162,10 @@ class RankWriter {
 
   void Run() {
     Begin();
-    for (int step = 0; step < kSteps; ++step) Step(step);
+    const Options& options = plan_.options;
+    for (int step = options.FirstStep(rank_); step < options.steps; ++step) Step(step);
     RecordingEnd end{};
-    end.time_ns = host_.Monotonic(kBeginNs + kSteps * kStepNs);
+    end.time_ns = host_.Monotonic(kBeginNs + plan_.steps.size() * kStepNs);
     end.target_pid = pid_;
     Put(end);
     XPU_CHECK(writer_.Close().ok());
@@ -160,7 +197,7 @@ class RankWriter {
     rank.launcher = Launcher::kSlurm;
     rank.rank = rank_;
     rank.local_rank = rank_ % kRanksPerHost;
-    rank.world_size = kRanks;
+    rank.world_size = plan_.options.ranks;
     rank.job_id = Text("4711");
     Put(rank);
     SampleSource source{};
@@ -227,7 +264,8 @@ class RankWriter {
     }
     Field(kInitSchema, 0, "NCCL communicator ID");
     Field(kInitSchema, 1, "No. of ranks");
-    Range("ncclCommInitRank", kRanks, host_.Monotonic(kBeginNs - 100 * kMs), true);
+    Range("ncclCommInitRank", static_cast<uint64_t>(plan_.options.ranks),
+          host_.Monotonic(kBeginNs - 100 * kMs), true);
     Range("ncclCommInitRank", 0, host_.Monotonic(kBeginNs - 90 * kMs), false);
   }
 
@@ -298,6 +336,7 @@ class RankWriter {
   }
 
   void Range(std::string_view call, uint64_t bytes, uint64_t at_ns, bool begins) {
+    if (plan_.options.is_attached) return;
     NvtxEvent range{};
     range.instance = instance_;
     range.time_ns = at_ns;
@@ -325,26 +364,34 @@ class RankWriter {
   }
 
   void Step(int step) {
-    const uint64_t gemm_ns = plan_.gemm_ns[step][rank_];
-    Clock(gemm_ns - kMs);
+    const Options& options = plan_.options;
+    const PlannedStep& of = plan_.steps[static_cast<size_t>(step)];
+    const auto rank = static_cast<size_t>(rank_);
+    const uint64_t gemm_ns = of.gemm_ns[rank];
+    if (step % 64 == 0 || options.steps < 1000) Clock(gemm_ns - kMs);
     Run("gemm_kernel", "", 0, gemm_ns, gemm_ns + 3 * kMs);
-    const uint64_t reduce_ns = plan_.reduce_arrival_ns[step][rank_];
-    if (IsLateOnCpu(rank_, step)) {
+    const uint64_t reduce_ns = of.reduce_arrival_ns[rank];
+    if (IsLateOnCpu(options, rank_, step)) {
       for (uint64_t at = gemm_ns; at + kMs < reduce_ns; at += kMs) Sample(at);
     }
-    if (IsLateOnGpu(rank_, step)) {
+    if (IsLateOnGpu(options, rank_, step)) {
       Run("slow_kernel", "", 0, gemm_ns + 3 * kMs, reduce_ns - 10 * kUs);
     }
+    if (options.IsLost(rank_, step)) return;
     // The ends of real ranks differ by a few microseconds.
     const auto jitter = [&](uint64_t seed) {
-      return Noise(seed + static_cast<uint64_t>(step * kRanks + rank_), 6 * kUs);
+      return Noise(seed + static_cast<uint64_t>(step * options.ranks + rank_), 6 * kUs);
     };
     Run("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
-        "ncclAllReduce", kReduceBytes, reduce_ns, plan_.reduce_end_ns[step] + jitter(30'000),
-        IsLateOnGpu(rank_, step) ? 4 * kMs : 20 * kUs);
+        "ncclAllReduce", kReduceBytes, reduce_ns, of.reduce_end_ns + jitter(30'000),
+        IsLateOnGpu(options, rank_, step) ? 4 * kMs : 20 * kUs);
     Run("ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "ncclAllGather",
-        kGatherBytes, plan_.gather_arrival_ns[step][rank_],
-        plan_.gather_end_ns[step] + jitter(40'000));
+        kGatherBytes, of.gather_arrival_ns[rank], of.gather_end_ns + jitter(40'000));
+    if (!options.HasBroadcast(step)) return;
+    // The root only has to fill buffers; the others come later.
+    const uint64_t begin_ns = of.gather_end_ns + (rank_ == 0 ? 50 * kUs : 2 * kMs);
+    Run("ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "ncclBroadcast", 4096,
+        begin_ns, begin_ns + 100 * kUs + jitter(50'000));
   }
 
   const Plan& plan_;
@@ -367,19 +414,20 @@ void Write(const Plan& plan, int rank, const std::string& directory) {
 
 void PrintTruth(const Plan& plan) {
   std::printf("{\"ahead_ns\": [");
-  for (int number = 0; number < kRanks / kRanksPerHost; ++number) {
+  for (int number = 0; number * kRanksPerHost < plan.options.ranks; ++number) {
     const Host host = HostOf(number);
-    const double middle = host.drift * kSteps * kStepNs / 2;
+    const double middle = host.drift * static_cast<double>(plan.steps.size() * kStepNs) / 2;
     std::printf("%s%.0f", number == 0 ? "" : ", ", static_cast<double>(host.ahead_ns) + middle);
   }
   std::printf("], \"arrivals_ns\": [");
-  for (int step = 0; step < kSteps; ++step) {
-    for (const auto& arrivals : {plan.reduce_arrival_ns[step], plan.gather_arrival_ns[step]}) {
-      const bool is_first = step == 0 && arrivals == plan.reduce_arrival_ns[0];
-      std::printf("%s[", is_first ? "" : ", ");
-      for (int rank = 0; rank < kRanks; ++rank) {
+  const char* separator = "";
+  for (const PlannedStep& step : plan.steps) {
+    for (const auto* arrivals : {&step.reduce_arrival_ns, &step.gather_arrival_ns}) {
+      std::printf("%s[", separator);
+      separator = ", ";
+      for (size_t rank = 0; rank < arrivals->size(); ++rank) {
         std::printf("%s%llu", rank == 0 ? "" : ", ",
-                    static_cast<unsigned long long>(arrivals[rank]));
+                    static_cast<unsigned long long>((*arrivals)[rank]));
       }
       std::printf("]");
     }
@@ -390,13 +438,19 @@ void PrintTruth(const Plan& plan) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: %s DIRECTORY\n", argv[0]);
+  Options options;
+  if (argc > 3) {
+    options.ranks = std::atoi(argv[2]);
+    options.steps = std::atoi(argv[3]);
+    options.is_attached = argc == 5 && std::string_view(argv[4]) == "attached";
+  }
+  if ((argc != 2 && argc != 4 && !options.is_attached) || options.ranks < 2 || options.steps < 1) {
+    std::fprintf(stderr, "usage: %s DIRECTORY [RANKS STEPS [attached]]\n", argv[0]);
     return 2;
   }
-  const Plan plan = MakePlan();
-  for (int rank = 0; rank < kRanks; ++rank) {
-    if (!IsMissing(rank)) Write(plan, rank, argv[1]);
+  const Plan plan = MakePlan(options);
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    if (!options.IsMissing(rank)) Write(plan, rank, argv[1]);
   }
   PrintTruth(plan);
   return 0;

@@ -187,8 +187,8 @@ void IdleHints::AddStart() {
                         phases_.has_warm_up() ? "The steady state" : "The first work", gpu_->gpu,
                         phases_.has_warm_up() ? "began" : "started",
                         is_of_recording ? Format("after {}", HumanDuration(ns))
-                                        : Format("{} after the start of process {}",
-                                                 HumanDuration(ns), owner.pid),
+                                        : Format("{} after the start of {}", HumanDuration(ns),
+                                                 analysis_.job.TitleOf(owner.process, owner.pid)),
                         ShareText(Elapsed(ns)), text.empty() ? "" : ": ", text),
                  "until then", owner,
                  {filter_.time.start_ns == 0 ? 0 : begin_ns, phases_.steady_ns}, "start.html");

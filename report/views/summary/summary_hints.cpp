@@ -18,6 +18,7 @@
 #include "report/query/gpu_memory.h"
 #include "report/query/unfinished_work.h"
 #include "report/ranks/late_ranks.h"
+#include "report/ranks/rank_sums.h"
 
 namespace xpu {
 namespace {
@@ -66,6 +67,10 @@ class Hints {
       if (std::string earlier = EarlierWorkText(analysis_); !earlier.empty()) {
         hints_.insert(hints_.begin(), {std::move(earlier), ""});
       }
+    }
+    // What makes one rank late is what makes all of them slow.
+    if (const std::string text = LateRanksText(analysis_); !text.empty()) {
+      hints_.insert(hints_.begin(), {text + " By rank and path:", "--top --table straggler_sum"});
     }
     if (const std::string text = StuckCollectivesText(analysis_); !text.empty()) {
       hints_.insert(hints_.begin(), {text + " All collectives:", "--top --table collective_trace"});

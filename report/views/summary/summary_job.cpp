@@ -2,10 +2,9 @@
 #include <map>
 
 #include "format/base/counted.h"
-#include "format/base/saturated.h"
 #include "format/base/text.h"
 #include "report/base/text.h"
-#include "report/ranks/collectives.h"
+#include "report/ranks/rank_sums.h"
 #include "report/views/summary/summary_sections.h"
 
 namespace xpu {
@@ -82,36 +81,31 @@ void WriteClocks(const Analysis& analysis, SummaryText& text) {
 }
 
 void WriteCollectives(const Analysis& analysis, SummaryText& text) {
-  if (!MayHaveCollectives(analysis.model)) return;
-  const Collectives found = FindCollectives(analysis.trace());
-  if (found.all.empty()) return;
+  const Collectives& found = CollectivesOf(analysis);
+  if (found.all.empty()) {
+    if (found.unmatched_kernels == 0) return;
+    return text.Paragraph("NCCL", Format("{}, whose collectives could not be matched: at no offset "
+                                         "between the ranks does each end after all have begun",
+                                         Counted(found.unmatched_kernels, "kernel", "kernels")));
+  }
   size_t complete = 0;
   size_t by_order = 0;
-  uint64_t waited_ns = 0;
-  std::map<uint32_t, uint64_t> by_rank;
   for (const Collective& collective : found.all) {
     complete += collective.is_complete() ? 1 : 0;
     by_order += collective.match == CollectiveMatch::kByOrder ? 1 : 0;
-    if (collective.arrived < 2) continue;
-    waited_ns = AddSaturated(waited_ns, collective.waited_ns());
-    uint64_t& of_rank = by_rank[collective.parts[collective.last].rank];
-    of_rank = AddSaturated(of_rank, collective.waited_ns());
   }
   std::string line =
       Format("{}, {} with all ranks", WithThousands(found.all.size()), WithThousands(complete));
   if (by_order != 0) AppendFormat(line, ", {} matched by order", WithThousands(by_order));
-  line += ": --table collective_sum";
-  text.Paragraph("NCCL", line);
-  if (by_rank.empty() || waited_ns == 0) return;
-  const auto worst =
-      std::max_element(by_rank.begin(), by_rank.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  const JobRank& rank = analysis.job.ranks()[worst->first];
-  const std::string& host = analysis.job.hosts()[rank.host];
-  text.Paragraph("", Format("ranks waited {} for others, {:.0f} % of it for rank {}{}{}: "
-                            "--table straggler_sum",
-                            HumanDuration(waited_ns), PercentOf(worst->second, waited_ns),
-                            rank.number, host.empty() ? "" : " on ", host));
+  if (found.unmatched_kernels != 0) {
+    AppendFormat(line, "; {} not matched", Counted(found.unmatched_kernels, "kernel", "kernels"));
+  }
+  text.Paragraph("NCCL", line + ": --table collective_sum");
+  if (AreImpossible(found)) {
+    text.Paragraph("",
+                   "ranks waited longer than they were there: collectives were matched wrongly, "
+                   "which is a fault of xpu-report; please report it");
+  }
 }
 
 }  // namespace
@@ -120,6 +114,31 @@ void WriteJob(const Analysis& analysis, SummaryText& text) {
   WriteRanks(analysis, text);
   WriteClocks(analysis, text);
   WriteCollectives(analysis, text);
+}
+
+void WriteRankSums(Analysis& analysis, const std::vector<GpuBusy>& busy,
+                   const StepDefinition& steps, SummaryText& text) {
+  constexpr size_t kMost = 8;
+  const std::vector<RankSum> rows = FindRankSums(analysis, busy, steps);
+  if (rows.size() < 2) return;
+  text.Heading("Ranks", ", the most waited for first");
+  text.Names("       step  GPU busy%  exposed%    waiting  waited for  rank");
+  for (size_t i = 0; i < std::min(rows.size(), kMost); ++i) {
+    const RankSum& row = rows[i];
+    const JobRank& rank = analysis.job.ranks()[row.rank];
+    const Communication& all = row.communication;
+    const std::string host =
+        analysis.job.hosts().size() > 1 ? " on " + analysis.job.hosts()[rank.host] : "";
+    text.Row(
+        Format("  {:>9} {:>10.1f} {:>9.1f} {:>10} {:>11}  ",
+               row.step_ns == 0 ? "-" : HumanDuration(row.step_ns),
+               PercentOf(row.busy_ns, row.active_ns), PercentOf(all.exposed_ns(), all.duration_ns),
+               HumanDuration(row.waited_ns), HumanDuration(row.awaited_ns)),
+        Format("{}{} (pid {})", rank.number, host, HostId(rank.pid)));
+  }
+  text.Names(rows.size() > kMost ? Format("  ... {} more: --top --table rank_sum",
+                                          WithThousands(rows.size() - kMost))
+                                 : "  why: --top --table straggler_sum");
 }
 
 void WriteContainers(const Analysis& analysis, SummaryText& text) {

@@ -473,7 +473,11 @@ void WriteProcessTimes(const Analysis& analysis, SummaryText& text) {
   auto thread = threads.begin();
   for (size_t i = 0; i < std::min(processes.size(), kProcesses); ++i) {
     const ThreadTime& process = processes[i];
-    std::string name = Format("{} ({})", process.process_name, process.owner.pid);
+    std::string name = Format("{}, {}", process.process_name,
+                              analysis.job.TitleOf(process.owner.process, process.owner.pid));
+    if (!analysis.job.has_ranks()) {
+      name = Format("{} ({})", process.process_name, HostId(process.owner.pid));
+    }
     if (const auto* container = analysis.containers.Of(process.owner.process, UINT64_MAX)) {
       AppendFormat(name, " in {}", analysis.containers.NameOf(*container));
     }
@@ -486,7 +490,7 @@ void WriteProcessTimes(const Analysis& analysis, SummaryText& text) {
     const auto count = static_cast<size_t>(thread - first);
     for (size_t k = 0; count > 1 && k < std::min(count, kThreads); ++k) {
       const ThreadTime& row = first[static_cast<ptrdiff_t>(k)];
-      WriteRow(row, is_time, Format("  {} ({})", row.thread_name, row.owner.tid), text);
+      WriteRow(row, is_time, Format("  {} ({})", row.thread_name, HostId(row.owner.tid)), text);
     }
   }
   if (processes.size() > kProcesses || threads.size() > processes.size()) {

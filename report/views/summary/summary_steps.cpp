@@ -42,8 +42,9 @@ std::string SeriesText(const Analysis& analysis, const StepSeries& series,
     durations.push_back(series.steps[i].end_ns - series.steps[i].start_ns);
   }
   std::sort(durations.begin(), durations.end());
-  return Format("{} in process {}, median {}, 99th percentile {} ({}){}",
-                WithThousands(series.steps.size()), series.thread.pid,
+  return Format("{} in {}, median {}, 99th percentile {} ({}){}",
+                WithThousands(series.steps.size()),
+                analysis.job.TitleOf(series.thread.process, series.thread.pid),
                 HumanDuration(Percentile(durations, 50)), HumanDuration(Percentile(durations, 99)),
                 HowFound(series, definition), AheadText(analysis, series));
 }

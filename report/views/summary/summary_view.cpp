@@ -39,6 +39,7 @@ class Summary {
     WriteProgram();
     WriteLosses();
     WriteDeadlocks(analysis_, text_);
+    WriteRankSums(analysis_, busy, options_.steps.definition, text_);
     WriteGpus(busy);
     WriteGpuMetrics(analysis_, text_);
     WriteMemory();
@@ -264,7 +265,8 @@ void Summary::WriteDeviceNumbers() {
     if (gpu.number == device_id) continue;
     const uint32_t pid = analysis_.correlation.PidOf(instance);
     text_.Row(std::string(39, ' '),
-              Format("GPU {} is device {} of process {}", gpu.number, device_id, pid));
+              Format("GPU {} is device {} of {}", gpu.number, device_id,
+                     analysis_.job.TitleOf(analysis_.processes.At(pid, UINT64_MAX), pid)));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "report/ranks/collectives.h"
 #include "report/ranks/communication.h"
 #include "report/ranks/late_ranks.h"
+#include "report/ranks/rank_sums.h"
 #include "report/views/tables/top_rows.h"
 
 namespace xpu {
@@ -52,6 +53,13 @@ std::string RankName(const Analysis& analysis, uint32_t rank) {
   return std::to_string(analysis.job.ranks()[rank].number);
 }
 
+// "3", and with its GPU "3/1" of a process that drives several.
+std::string MemberName(const Analysis& analysis, const CollectivePart& part) {
+  std::string name = RankName(analysis, part.rank);
+  if (CollectivesOf(analysis).DrivesSeveral(part.rank)) AppendFormat(name, "/{}", part.gpu);
+  return name;
+}
+
 std::string HostName(const Analysis& analysis, uint32_t rank) {
   return analysis.job.hosts()[analysis.job.ranks()[rank].host];
 }
@@ -72,7 +80,7 @@ std::string_view CauseText(LateCause cause) {
 
 // Returns the collectives with a part that is shown, each with all of its ranks.
 Collectives CollectivesShown(const Analysis& analysis) {
-  Collectives found = FindCollectives(analysis.trace());
+  Collectives found = CollectivesOf(analysis);
   if (analysis.shown.filter_text.empty()) return found;
   const auto is_shown = [&](const CollectivePart& part) {
     if (part.work != CollectivePart::kNone) return analysis.shown.work.Has(part.work);
@@ -137,7 +145,7 @@ void FillCollectiveTrace(TableSource& source, Table& table) {
                                     : BandwidthOf(row.operation, row.bytes, row.ranks, transfer_ns);
     std::string arrivals;
     for (const CollectivePart& part : row.parts) {
-      AppendFormat(arrivals, "{}{}:", arrivals.empty() ? "" : " ", RankName(analysis, part.rank));
+      AppendFormat(arrivals, "{}{}:", arrivals.empty() ? "" : " ", MemberName(analysis, part));
       arrivals += part.has_times() ? Format("+{}", part.arrived_ns - row.first_arrival_ns) : "?";
     }
     const bool has_last = row.arrived >= 2;
@@ -153,6 +161,22 @@ void FillCollectiveTrace(TableSource& source, Table& table) {
   });
 }
 
+void FillRanks(TableSource& source, Table& table) {
+  const Analysis& analysis = source.analysis;
+  std::vector<RankSum> rows =
+      FindRankSums(source.analysis, source.busy(), source.options.steps.definition);
+  SetRows(table, std::move(rows), [&analysis](const RankSum& row, Row& cells) {
+    const Communication& all = row.communication;
+    const JobRank& rank = analysis.job.ranks()[row.rank];
+    cells.assign({std::to_string(row.awaited_ns), std::to_string(row.waited_ns),
+                  row.step_ns == 0 ? "" : std::to_string(row.step_ns),
+                  Percent(row.busy_ns, row.active_ns),
+                  Percent(std::min(all.exposed_ns(), all.duration_ns), all.duration_ns),
+                  RankName(analysis, row.rank), std::to_string(HostId(rank.pid)),
+                  HostName(analysis, row.rank)});
+  });
+}
+
 void FillStragglers(TableSource& source, Table& table) {
   Analysis& analysis = source.analysis;
   const Collectives collectives = CollectivesShown(analysis);
@@ -163,7 +187,7 @@ void FillStragglers(TableSource& source, Table& table) {
   SetRows(table, std::move(rows), [&analysis, paths, whole](const Straggler& row, Row& cells) {
     cells.assign({Percent(row.waited_ns, whole), std::to_string(row.waited_ns),
                   std::to_string(row.delay_ns), std::to_string(row.longest_ns),
-                  std::to_string(row.count), RankName(analysis, row.rank),
+                  std::to_string(row.count), RankName(analysis, row.rank), std::to_string(row.gpu),
                   HostName(analysis, row.rank), std::string(CauseText(row.cause)),
                   FoldedText(analysis.frames, paths->tree().Path(row.path))});
   });

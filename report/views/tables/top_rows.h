@@ -112,6 +112,7 @@ void FillStepTrace(TableSource& source, Table& table);
 void FillCollectives(TableSource& source, Table& table);
 void FillCollectiveTrace(TableSource& source, Table& table);
 void FillStragglers(TableSource& source, Table& table);
+void FillRanks(TableSource& source, Table& table);
 void FillOverlap(TableSource& source, Table& table);
 void FillOverlapTrace(TableSource& source, Table& table);
 void FillHostClocks(TableSource& source, Table& table);

@@ -14,9 +14,9 @@
 #include "report/model/recorded_time.h"
 #include "report/query/gpu_busy.h"
 #include "report/query/gpu_idle.h"
+#include "report/query/own_lines.h"
 #include "report/query/readable_paths.h"
 #include "report/query/unfinished_work.h"
-#include "report/stacks/python_frames.h"
 #include "report/views/tables/top_rows.h"
 
 namespace xpu {
@@ -88,8 +88,7 @@ class Gaps {
         paths_(source.analysis, {}),
         idle_paths_(source.analysis, paths_),
         readable_(source.analysis, paths_.tree()),
-        lines_(source.analysis.model, source.analysis.sources, source.analysis.frames,
-               {.lines = true}),
+        lines_(source.analysis),
         start_ns_(StartOf(source.analysis.model)),
         parts_(source.analysis, paths_) {
     paths_.NameAhead({.samples = true, .others_samples = true, .launches = true});
@@ -125,16 +124,9 @@ class Gaps {
   }
 
  private:
-  // "train.py:main:12": of the innermost function of the program's own in the path, where it was
-  // most of the time. Empty: the path has none.
+  // Where it was most of the time.
   std::string LineOf(const std::vector<IdlePart>& parts, const std::vector<FrameId>& path) {
-    const FrameTable& frames = analysis_.frames;
-    const auto own = std::find_if(path.rbegin(), path.rend(), [&](FrameId frame) {
-      return frames[frame].origin == FrameOrigin::kPython &&
-             !IsInstalledPython(frames[frame].module);
-    });
-    if (own == path.rend()) return {};
-    std::map<FrameId, uint64_t> times;
+    std::map<StackId, uint64_t> stacks;
     for (const IdlePart& part : parts) {
       StackId stack;
       if (part.sample != kNoSample) {
@@ -143,23 +135,9 @@ class Gaps {
       if (part.launch != GpuWork::kNoLaunch) {
         stack = analysis_.correlation.launches.Get<&Launch::python_stack>(part.launch);
       }
-      if (const FrameId frame = WithLine(stack, frames[*own])) times[frame] += part.ns;
+      stacks[stack] += part.ns;
     }
-    const auto most =
-        std::max_element(times.begin(), times.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; });
-    return most == times.end() ? std::string() : frames[most->first].Label();
-  }
-
-  // The innermost call of a function in a stack; none: it is not in it.
-  FrameId WithLine(StackId stack, const NamedFrame& function) {
-    for (const PythonGroup& group : lines_.Resolve(stack).groups) {
-      for (const FrameId id : group.frames) {
-        const NamedFrame& frame = analysis_.frames[id];
-        if (frame.name == function.name && frame.module == function.module) return id;
-      }
-    }
-    return {};
+    return lines_.Of(path, stacks);
   }
 
   std::string TitleOf(uint32_t work) const {
@@ -171,7 +149,7 @@ class Gaps {
   CallPaths paths_;
   IdlePaths idle_paths_;
   ReadablePaths readable_;
-  PythonFrames lines_;
+  OwnLines lines_;
   const uint64_t start_ns_;
   IdleParts parts_;
   std::vector<IdleGap> gaps_;

@@ -232,9 +232,9 @@ Columns CollectiveTraceColumns() {
 }
 
 Columns StragglerColumns() {
-  return Joined(
-      {Numbers({"Waited (%)", "Waited (ns)", "Delay (ns)", "Max Delay (ns)", "Last Times", "Rank"}),
-       Texts({"Host", "Cause"}), Path()});
+  return Joined({Numbers({"Waited (%)", "Waited (ns)", "Delay (ns)", "Max Delay (ns)", "Last Times",
+                          "Rank", "DevId"}),
+                 Texts({"Host", "Cause"}), Path()});
 }
 
 Columns OverlapColumns(std::string_view step) {
@@ -249,6 +249,11 @@ std::vector<TableKind> RankKinds() {
        CollectiveColumns(), FillCollectives, true, "Transfer Time (ns)", "Count"},
       {"collective_trace", "Collective Trace", "every collective, and when each rank arrived",
        CollectiveTraceColumns(), FillCollectiveTrace, true},
+      {"rank_sum", "Rank Summary", "ranks: waiting and waited for, steps, exposed communication",
+       Joined({Numbers({"Waited For (ns)", "Waiting (ns)", "Step Med (ns)", "GPU Busy (%)",
+                        "Exposed (%)"}),
+               Keys({"Rank"}), Numbers({"Pid"}), Texts({"Host"})}),
+       FillRanks, true},
       {"straggler_sum", "Straggler Summary",
        "ranks that others waited for, by what they did meanwhile", StragglerColumns(),
        FillStragglers, true, "Waited (ns)", "Last Times"},

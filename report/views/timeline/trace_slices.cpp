@@ -111,8 +111,6 @@ void TraceStates::WriteArrow(const State& state, TraceTrack track) {
 }
 
 void TraceCollectives::Find() {
-  if (!MayHaveCollectives(analysis_.model)) return;
-  found_ = FindCollectives(analysis_.trace());
   first_.resize(found_.all.size());
   for (size_t i = 0; i < found_.all.size(); ++i) {
     const Collective& collective = found_.all[i];
@@ -151,7 +149,7 @@ void TraceCollectives::Write(size_t at, uint32_t& arrows) {
   sink_.Arg("ranks", collective.ranks);
   if (collective.match == CollectiveMatch::kByOrder) sink_.ArgText("matched", "by order");
   if (part.is_grouped) sink_.ArgText("kernel", "of a group");
-  sink_.ArgThousandths("waited_us", collective.last_arrival_ns - part.arrived_ns);
+  sink_.ArgThousandths("waited_us", part.waited_ns);
   if (collective.arrived < 2) return;
   sink_.Arg("last_rank", analysis_.job.ranks()[collective.parts[collective.last].rank].number);
   if (!is_last || first.arrow == 0) return;

@@ -76,7 +76,7 @@ class TraceCollectives {
  public:
   // All must outlive this.
   TraceCollectives(const Analysis& analysis, TraceTracks& tracks, TraceSink& sink)
-      : analysis_(analysis), tracks_(tracks), sink_(sink) {}
+      : analysis_(analysis), tracks_(tracks), sink_(sink), found_(CollectivesOf(analysis)) {}
 
   // Finds the collectives whose kernels are shown.
   void Find();
@@ -98,7 +98,7 @@ class TraceCollectives {
   const Analysis& analysis_;
   TraceTracks& tracks_;
   TraceSink& sink_;
-  Collectives found_;
+  const Collectives& found_;
   std::vector<Slice> slices_;
   // Where the first rank's slice of a collective is, and the number of its arrow; 0: none.
   struct First {

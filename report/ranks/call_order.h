@@ -1,0 +1,64 @@
+// The calls of one communicator on all its ranks, as one order: which of them are one collective.
+//
+// Ranks make the same calls in the same order, but a recording may begin on each rank at another
+// one, and records may be lost. What must be true decides: an all-reduce ends on no rank before it
+// has begun on all of them, and collectives of one kind follow one another on each rank. Of several
+// ways in which this holds the one counts whose ends differ least.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "report/ranks/rank_calls.h"
+
+namespace xpu {
+
+// Clocks of one host differ by less, and so do the ends of one collective on different ranks.
+inline constexpr uint64_t kClockToleranceNs = 100'000;
+
+// Calls of one rank, in its order: places in RankCalls::calls.
+using CallList = std::vector<uint32_t>;
+
+class CallOrder {
+ public:
+  explicit CallOrder(const RankCalls& calls) : calls_(&calls) {}
+
+  // How far the clock of a rank may be off from those of the ranks before it.
+  struct ClockError {
+    uint64_t ns = 0;
+    bool is_known = true;  // otherwise it is anything up to seconds, nearly the same all the time
+  };
+
+  // Adds the calls of a further rank. false: they cannot be those of this communicator, and nothing
+  // is added. `may_differ`: all calls are known, so that the n-th ones belong together, even if
+  // ranks disagree about what they call.
+  bool Add(const CallList& list, ClockError error, bool may_differ);
+
+  // How many calls of the list would find their place.
+  size_t CountMatches(const CallList& list, ClockError error) const;
+
+  struct Slot {
+    uint32_t kind = 0;  // in RankCalls::kinds
+    // On the clock of the first rank; both are 0 if none of the calls has times.
+    uint64_t latest_start_ns = 0;
+    uint64_t earliest_end_ns = 0;
+    uint64_t called_ns = 0;
+    CallList calls = {};
+
+    bool has_times() const { return earliest_end_ns != 0; }
+  };
+  // In order.
+  const std::vector<Slot>& slots() const { return slots_; }
+
+ private:
+  class Placing;
+
+  void Insert(const CallList& list, const Placing& placing);
+  void Put(uint32_t call, int64_t shift_ns, Slot& slot);
+
+  const RankCalls* calls_;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace xpu
