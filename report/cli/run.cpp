@@ -316,24 +316,6 @@ std::string NoMatchesNote(const ReportOptions& options, const Analysis& analysis
   return Format("nothing to show: no event matches {}\n", filters);
 }
 
-bool CanReadAgain(const std::vector<std::string>& captures) {
-  return std::all_of(captures.begin(), captures.end(), [](const std::string& capture) {
-    struct stat info {};
-    return ::stat(capture.c_str(), &info) == 0 && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode));
-  });
-}
-
-// Collectives show how far the clocks of hosts are off. The captures are read a second time then:
-// times of all events change.
-Result<Model> WithRefinedClocks(Model model, const ReportOptions& options) {
-  std::vector<HostClock> clocks;
-  {
-    const Trace trace(std::move(model), options.correlate);
-    clocks = RefineHostClocks(trace, FindCollectives(trace));
-  }
-  return LoadCaptures(options.captures, clocks);
-}
-
 }  // namespace
 
 Status PrintHelp(const Help& help) {
@@ -354,17 +336,12 @@ Status RunReport(const ReportOptions& options, ReportOutcome& outcome) {
   for (const std::string& input : InputsOf(options)) ReportFifoWait(input);
   Progress progress;
   progress.Begin(Format("reading {}", options.captures.front()));
-  Result<Model> loaded = ComparesRuns(options)
-                             ? LoadCaptures({options.captures.front()}, {}, &outcome.notes)
-                             : LoadCaptures(options.captures, {}, &outcome.notes);
+  Result<Model> loaded =
+      LoadCaptures(ComparesRuns(options) ? std::vector{options.captures.front()} : options.captures,
+                   RefineHostClocks, &outcome.notes);
   if (!loaded.ok()) return WithHintOfMistake(loaded.error(), options.captures);
-  Model model = std::move(loaded).value();
-  if (model.host_clocks.size() > 1 && MayHaveCollectives(model) && CanReadAgain(options.captures)) {
-    progress.Begin("aligning the clocks of hosts");
-    XPU_ASSIGN_OR_RETURN(model, WithRefinedClocks(std::move(model), options));
-  }
   progress.Begin("matching calls and GPU work");
-  Analysis analysis(std::move(model), SymbolsOf(options), options.correlate);
+  Analysis analysis(std::move(loaded).value(), SymbolsOf(options), options.correlate);
   if (IsOnSymbols(options)) {
     progress.Stop();  // downloads report themselves
     return RunOnSymbols(options, analysis, outcome);

@@ -222,8 +222,8 @@ Result<Model> LoadCapture(const std::string& path) {
   return WithRestated(std::move(part));
 }
 
-Result<Model> LoadCaptures(const std::vector<std::string>& paths,
-                           const std::vector<HostClock>& corrections, std::string* unreadable) {
+Result<Model> LoadCaptures(const std::vector<std::string>& paths, const RefineClocks& refine,
+                           std::string* unreadable) {
   std::vector<LoadedPart> captures;
   for (const std::string& path : paths) {
     if (!IsDirectory(path)) {
@@ -247,7 +247,7 @@ Result<Model> LoadCaptures(const std::vector<std::string>& paths,
     if (captures.size() == before) return std::move(*first);
   }
   XPU_ASSIGN_OR_RETURN(std::vector<Model> recordings, JoinParts(std::move(captures)));
-  return MergeCaptures(std::move(recordings), corrections);
+  return MergeCaptures(std::move(recordings), refine);
 }
 
 }  // namespace xpu

@@ -170,7 +170,7 @@ struct Hosts {
   std::vector<uint64_t> boot_of_ns;  // likewise
 };
 
-Hosts HostsOf(const std::vector<Model>& captures, const std::vector<HostClock>& corrections) {
+Hosts HostsOf(const std::vector<Model>& captures) {
   Hosts hosts;
   std::map<std::string, size_t> known;
   for (const Model& capture : captures) {
@@ -178,12 +178,8 @@ Hosts HostsOf(const std::vector<Model>& captures, const std::vector<HostClock>& 
     const auto [place, is_new] = known.try_emplace(key, hosts.clocks.size());
     if (is_new) {
       HostClock clock;
-      for (const HostClock& correction : corrections) {
-        if (correction.key == key) clock = correction;
-      }
       clock.host = HostOf(capture);
       clock.key = key;
-      clock.captures = 0;
       hosts.clocks.push_back(clock);
       hosts.boots_ns.push_back(BootOf(capture));
     }
@@ -273,20 +269,22 @@ std::string HostKeyOf(const Model& model, const RecordingInfo& info) {
   return Format("name {}", model.Text(info.host_name));
 }
 
-Result<Model> MergeCaptures(std::vector<Model> captures,
-                            const std::vector<HostClock>& corrections) {
+Result<Model> MergeCaptures(std::vector<Model> captures, const RefineClocks& refine) {
   if (captures.size() == 1) return std::move(captures.front());
   XPU_RETURN_IF_ERROR(Check(captures));
   OrderByStart(captures);
-  Hosts hosts = HostsOf(captures, corrections);
+  Hosts hosts = HostsOf(captures);
   const uint64_t first_boot_ns = FirstBoot(captures, hosts.boot_of_ns);
   std::vector<std::pair<std::string, uint64_t>> places;  // host and how much later its clock began
-  std::vector<std::unique_ptr<CaptureTables>> all_tables;
+  std::vector<CaptureOnClock> on_clocks;
   for (size_t i = 0; i < captures.size(); ++i) {
     const uint64_t boot_ns = InfoOf(captures[i]) == nullptr ? first_boot_ns : hosts.boot_of_ns[i];
     places.emplace_back(HostOf(captures[i]), boot_ns - first_boot_ns);
-    all_tables.push_back(std::move(captures[i].tables));
+    on_clocks.push_back({&captures[i], hosts.clock_of[i], places.back().second});
   }
+  if (refine && hosts.clocks.size() > 1) hosts.clocks = refine(on_clocks, std::move(hosts.clocks));
+  std::vector<std::unique_ptr<CaptureTables>> all_tables;
+  for (Model& capture : captures) all_tables.push_back(std::move(capture.tables));
   auto tables = std::make_unique<MergedTables>(std::move(all_tables));
   Model merged;
   for (size_t i = 0; i < captures.size(); ++i) {

@@ -37,9 +37,25 @@ uint64_t Shifted(uint64_t ns, int64_t shift_ns) { return ns + static_cast<uint64
 // Finds the slot of each call of a list.
 class CallOrder::Placing {
  public:
+  // What counts of a call.
+  struct Entry {
+    uint64_t arrived_ns;
+    uint64_t end_ns;  // 0: its times are not known
+    uint64_t called_ns;
+    uint32_t kind;
+    bool is_mutual;  // and has times
+  };
+
   Placing(const RankCalls& calls, const std::vector<Slot>& slots, const CallList& list,
           ClockError error)
-      : calls_(calls), slots_(slots), list_(list), error_(error) {
+      : calls_(calls), slots_(slots), error_(error) {
+    // Calls of many ranks lie in one list, in order of time: each is fetched from memory once.
+    entries_.reserve(list.size());
+    for (const uint32_t i : list) {
+      const RankCall& call = calls.calls[i];
+      entries_.push_back({call.part.arrived_ns, call.part.end_ns, call.part.called_ns, call.kind,
+                          call.part.has_times() && IsMutual(calls.kinds[call.kind].operation)});
+    }
     uint64_t ended_ns = 0;
     for (const Slot& slot : slots) {
       ended_ns_.push_back(ended_ns = std::max(ended_ns, slot.earliest_end_ns));
@@ -54,12 +70,12 @@ class CallOrder::Placing {
 
   // Whether each call fits the slot of its own number.
   bool InOrder() {
-    const size_t count = std::min(list_.size(), slots_.size());
+    const size_t count = std::min(entries_.size(), slots_.size());
     if (!error_.is_known) {
       std::vector<int64_t> distances = DistancesFrom(0, 0, false);
       if (!distances.empty()) shift_ns_ = MedianOf(distances);
     }
-    places_.assign(list_.size(), kNoSlot);
+    places_.assign(entries_.size(), kNoSlot);
     if (RunFrom(0, 0, count, false).length < count) return false;
     for (size_t i = 0; i < count; ++i) places_[i] = i;
     shifts_.push_back({0, shift_ns_});
@@ -69,8 +85,9 @@ class CallOrder::Placing {
   // Searches for stretches that fit, and begins anew after each loss of records. Returns false if
   // too little fits.
   bool Search(size_t from, size_t to) {
-    places_.assign(list_.size(), kNoSlot);
+    places_.assign(entries_.size(), kNoSlot);
     shifts_.clear();
+    last_end_ns_ = 0;
     if (!error_.is_known && !FindShift()) return false;
     size_t next_slot = 0;
     size_t tried = 0;
@@ -103,6 +120,15 @@ class CallOrder::Placing {
     return matched_ > 0 && 2 * matched_ >= tried;
   }
 
+  // The first call that others may have; of clocks that differ, the first one.
+  size_t FirstWithin() const {
+    if (!error_.is_known) return 0;
+    size_t i = 0;
+    while (i < entries_.size() && !(IsTimed(i) && IsWithin(i))) ++i;
+    return i;
+  }
+
+  const std::vector<Entry>& entries() const { return entries_; }
   const std::vector<size_t>& places() const { return places_; }
   size_t matched() const { return matched_; }
   // What to add to the times of a call of the list.
@@ -123,12 +149,8 @@ class CallOrder::Placing {
     uint64_t off_ns = 0;  // by how much their ends differ, added up
   };
 
-  const CollectivePart& PartOf(size_t i) const { return calls_.calls[list_[i]].part; }
-  const CallKind& KindOf(size_t i) const { return calls_.kinds[calls_.calls[list_[i]].kind]; }
-  bool IsSame(size_t i, size_t slot) const {
-    return calls_.calls[list_[i]].kind == slots_[slot].kind;
-  }
-  bool IsTimed(size_t i) const { return PartOf(i).has_times() && IsMutual(KindOf(i).operation); }
+  bool IsSame(size_t i, size_t slot) const { return entries_[i].kind == slots_[slot].kind; }
+  bool IsTimed(size_t i) const { return entries_[i].is_mutual; }
   bool AreTimed(size_t i, size_t slot) const { return slots_[slot].has_times() && IsTimed(i); }
 
   size_t NextMutual(size_t i, size_t to) const {
@@ -138,24 +160,24 @@ class CallOrder::Placing {
 
   // While other ranks have calls: what is before or after says nothing.
   bool IsWithin(size_t i) const {
-    return Shifted(PartOf(i).end_ns, shift_ns_) >= begin_ns_ &&
-           Shifted(PartOf(i).arrived_ns, shift_ns_) <= end_ns_;
+    return Shifted(entries_[i].end_ns, shift_ns_) >= begin_ns_ &&
+           Shifted(entries_[i].arrived_ns, shift_ns_) <= end_ns_;
   }
 
   // By how much the end of the slot is later.
   int64_t Distance(size_t i, size_t slot) const {
-    return Minus(slots_[slot].earliest_end_ns, PartOf(i).end_ns);
+    return Minus(slots_[slot].earliest_end_ns, entries_[i].end_ns);
   }
 
   bool Overlap(size_t i, size_t slot, uint64_t tolerance_ns) const {
     const auto tolerance = static_cast<int64_t>(tolerance_ns);
-    const uint64_t start_ns = Shifted(PartOf(i).arrived_ns, shift_ns_);
+    const uint64_t start_ns = Shifted(entries_[i].arrived_ns, shift_ns_);
     return Minus(start_ns, slots_[slot].earliest_end_ns) <= tolerance &&
            !StartsAfter(i, slot, tolerance_ns);
   }
   // Whether some rank entered the slot after this call had ended.
   bool StartsAfter(size_t i, size_t slot, uint64_t tolerance_ns) const {
-    const uint64_t end_ns = Shifted(PartOf(i).end_ns, shift_ns_);
+    const uint64_t end_ns = Shifted(entries_[i].end_ns, shift_ns_);
     return Minus(slots_[slot].latest_start_ns, end_ns) > static_cast<int64_t>(tolerance_ns);
   }
 
@@ -163,35 +185,45 @@ class CallOrder::Placing {
   Run RunFrom(size_t i, size_t slot, size_t most, bool same_kinds, bool is_kept = false) {
     const int64_t first_shift_ns = shift_ns_;
     Run run;
-    uint64_t before_ns = 0;
-    for (; run.length < most && i < list_.size() && slot < slots_.size(); ++i, ++slot) {
+    uint64_t before_ns = last_end_ns_;
+    for (; run.length < most && i < entries_.size() && slot < slots_.size(); ++i, ++slot) {
       if (same_kinds && !IsSame(i, slot)) break;
       if (AreTimed(i, slot)) {
-        uint64_t tolerance_ns = kClockToleranceNs + error_.ns;
-        const uint64_t since_ns = before_ns == 0 ? 0 : PartOf(i).end_ns - before_ns;
-        if (follows()) tolerance_ns += since_ns / 1'000'000'000 * kDriftNsPerSecond;
+        const uint64_t tolerance_ns = ToleranceNs(i, before_ns);
         if (!Overlap(i, slot, tolerance_ns)) break;
         const int64_t off_ns = Minus(Distance(i, slot), shift_ns_);
         run.off_ns += std::min<uint64_t>(Absolute(off_ns), uint64_t{1} << 40);
         ++run.mutual;
-        // A rank that was hit by something else says little: clocks drift slowly.
-        if (follows() && Absolute(off_ns) <= tolerance_ns) {
-          shift_ns_ += off_ns / 8;
+        // A rank that was held up by something else says little: clocks drift slowly.
+        if (follows()) {
+          const auto most_ns = static_cast<int64_t>(tolerance_ns);
+          shift_ns_ += std::clamp(off_ns, -most_ns, most_ns) / 8;
           if (is_kept) shifts_.push_back({i + 1, shift_ns_});
         }
-        before_ns = PartOf(i).end_ns;
+        before_ns = entries_[i].end_ns;
       }
       ++run.length;
     }
-    if (!is_kept) shift_ns_ = first_shift_ns;
+    if (is_kept) {
+      last_end_ns_ = before_ns;
+    } else {
+      shift_ns_ = first_shift_ns;
+    }
     return run;
+  }
+  // Clocks may have drifted since the call before.
+  uint64_t ToleranceNs(size_t i, uint64_t before_ns) const {
+    uint64_t tolerance_ns = kClockToleranceNs + error_.ns;
+    if (!follows() || before_ns == 0) return tolerance_ns;
+    const uint64_t since_ns = entries_[i].end_ns - std::min(entries_[i].end_ns, before_ns);
+    return tolerance_ns + since_ns / 1'000'000'000 * kDriftNsPerSecond;
   }
   bool follows() const { return !error_.is_known || error_.ns != 0; }
 
   // The slot that the call belongs to, with the calls after it.
   std::pair<size_t, Run> BestFor(size_t anchor, size_t next_slot) {
-    const uint64_t tolerance_ns = kClockToleranceNs + error_.ns;
-    const uint64_t start_ns = Shifted(PartOf(anchor).arrived_ns, shift_ns_);
+    const uint64_t tolerance_ns = ToleranceNs(anchor, last_end_ns_);
+    const uint64_t start_ns = Shifted(entries_[anchor].arrived_ns, shift_ns_);
     const auto from = std::partition_point(
         ended_ns_.begin() + static_cast<ptrdiff_t>(next_slot), ended_ns_.end(),
         [&](uint64_t ns) { return Minus(start_ns, ns) > static_cast<int64_t>(tolerance_ns); });
@@ -220,7 +252,8 @@ class CallOrder::Placing {
 
   std::vector<int64_t> DistancesFrom(size_t i, size_t slot, bool same_kinds) const {
     std::vector<int64_t> distances;
-    for (; i < list_.size() && slot < slots_.size() && distances.size() < kSampled; ++i, ++slot) {
+    for (; i < entries_.size() && slot < slots_.size() && distances.size() < kSampled;
+         ++i, ++slot) {
       if (same_kinds && !IsSame(i, slot)) return {};
       if (AreTimed(i, slot)) distances.push_back(Distance(i, slot));
     }
@@ -231,8 +264,8 @@ class CallOrder::Placing {
   // with which a stretch fits, the smallest.
   bool FindShift() {
     std::optional<int64_t> best;
-    const size_t anchor = NextMutual(0, list_.size());
-    if (anchor == list_.size()) return false;
+    const size_t anchor = NextMutual(0, entries_.size());
+    if (anchor == entries_.size()) return false;
     size_t candidates = 0;
     const auto try_pair = [&](size_t i, size_t slot) {
       std::vector<int64_t> distances = DistancesFrom(i, slot, true);
@@ -257,7 +290,7 @@ class CallOrder::Placing {
                      }) -
         slots_.begin());
     for (size_t i = anchor + 1;
-         first < slots_.size() && i < list_.size() && candidates < 2 * kMostCandidates; ++i) {
+         first < slots_.size() && i < entries_.size() && candidates < 2 * kMostCandidates; ++i) {
       if (!IsTimed(i) || !IsSame(i, first)) continue;
       if (Absolute(Distance(i, first)) > static_cast<uint64_t>(kFarthestClocksNs)) continue;
       ++candidates;
@@ -269,12 +302,13 @@ class CallOrder::Placing {
 
   const RankCalls& calls_;
   const std::vector<Slot>& slots_;
-  const CallList& list_;
+  std::vector<Entry> entries_;
   const ClockError error_;
   int64_t shift_ns_ = 0;
   std::vector<std::pair<size_t, int64_t>> shifts_;  // from which call on
   std::vector<size_t> places_;
   size_t matched_ = 0;
+  uint64_t last_end_ns_ = 0;        // of the last call that has a place
   std::vector<uint64_t> ended_ns_;  // the latest end of the slots up to each
   uint64_t begin_ns_ = ~uint64_t{0};
   uint64_t end_ns_ = 0;
@@ -290,8 +324,11 @@ bool CallOrder::Add(const CallList& list, ClockError error, bool may_differ) {
 }
 
 size_t CallOrder::CountMatches(const CallList& list, ClockError error) const {
+  constexpr size_t kEnough = 2048;
   Placing placing(*calls_, slots_, list, error);
-  return placing.Search(0, list.size()) ? placing.matched() : 0;
+  const size_t from = placing.FirstWithin();
+  const size_t to = std::min(list.size(), from + kEnough);
+  return placing.Search(from, to) ? placing.matched() : 0;
 }
 
 // Calls without a slot get one, between those of the calls before and after them, in order of time.
@@ -309,31 +346,30 @@ void CallOrder::Insert(const CallList& list, const Placing& placing) {
     for (; next < slot; ++next) merged.push_back(std::move(slots_[next]));
   };
   for (size_t i = 0; i < list.size(); ++i) {
+    const Placing::Entry& entry = placing.entries()[i];
     const int64_t shift_ns = placing.ShiftAt(i);
+    const auto put = [&](Slot& slot) {
+      if (slot.calls.empty()) slot.called_ns = Shifted(entry.called_ns, shift_ns);
+      slot.calls.push_back(list[i]);
+      if (entry.end_ns == 0) return;
+      const uint64_t start_ns = Shifted(entry.arrived_ns, shift_ns);
+      const uint64_t end_ns = Shifted(entry.end_ns, shift_ns);
+      const bool is_first = !slot.has_times();
+      slot.latest_start_ns = is_first ? start_ns : std::max(slot.latest_start_ns, start_ns);
+      slot.earliest_end_ns = is_first ? end_ns : std::min(slot.earliest_end_ns, end_ns);
+    };
     if (places[i] != kNoSlot) {
       move_until(places[i] + 1);
-      Put(list[i], shift_ns, merged.back());
+      put(merged.back());
       continue;
     }
-    Slot slot{.kind = calls_->calls[list[i]].kind};
-    Put(list[i], shift_ns, slot);
+    Slot slot{.kind = entry.kind};
+    put(slot);
     while (next < next_place[i] && slots_[next].called_ns <= slot.called_ns) move_until(next + 1);
     merged.push_back(std::move(slot));
   }
   move_until(slots_.size());
   slots_ = std::move(merged);
-}
-
-void CallOrder::Put(uint32_t call, int64_t shift_ns, Slot& slot) {
-  const CollectivePart& part = calls_->calls[call].part;
-  if (slot.calls.empty()) slot.called_ns = Shifted(part.called_ns, shift_ns);
-  slot.calls.push_back(call);
-  if (!part.has_times()) return;
-  const uint64_t start_ns = Shifted(part.arrived_ns, shift_ns);
-  const uint64_t end_ns = Shifted(part.end_ns, shift_ns);
-  const bool is_first = !slot.has_times();
-  slot.latest_start_ns = is_first ? start_ns : std::max(slot.latest_start_ns, start_ns);
-  slot.earliest_end_ns = is_first ? end_ns : std::min(slot.earliest_end_ns, end_ns);
 }
 
 }  // namespace xpu

@@ -35,7 +35,7 @@ class CallOrder {
   // ranks disagree about what they call.
   bool Add(const CallList& list, ClockError error, bool may_differ);
 
-  // How many calls of the list would find their place.
+  // How many calls of the list would find their place: of a part of it while others have calls.
   size_t CountMatches(const CallList& list, ClockError error) const;
 
   struct Slot {
@@ -55,7 +55,6 @@ class CallOrder {
   class Placing;
 
   void Insert(const CallList& list, const Placing& placing);
-  void Put(uint32_t call, int64_t shift_ns, Slot& slot);
 
   const RankCalls* calls_;
   std::vector<Slot> slots_;

@@ -75,7 +75,9 @@ void CountWaitsOnce(std::vector<Collective>& all) {
 
 class Matcher {
  public:
-  explicit Matcher(const Trace& trace) : trace_(trace), calls_(FindRankCalls(trace)) {}
+  Matcher(const RankCalls& calls, const std::vector<uint32_t>& host_of,
+          const std::vector<HostClock>& clocks)
+      : calls_(calls), host_of_(host_of), clocks_(clocks) {}
 
   Collectives Match() {
     // The calls of each rank, by communicator.
@@ -117,15 +119,14 @@ class Matcher {
   using Member = CollectivePart::Member;
   using Lists = std::map<Member, CallList>;
 
-  uint32_t HostOf(const Member& member) const { return trace_.job.ranks()[member.first].host; }
+  uint32_t HostOf(const Member& member) const { return host_of_[member.first]; }
 
   CallOrder::ClockError ErrorOf(const Member& member, const Member& first) const {
-    const std::vector<HostClock>& clocks = trace_.model.host_clocks;
     const uint32_t host = HostOf(member);
-    if (host == HostOf(first) || host >= clocks.size()) return {};
+    if (host == HostOf(first) || host >= clocks_.size()) return {};
     // The clock of the first host is the one of the report.
-    const auto is_known = [&](uint32_t of) { return of == 0 || clocks[of].collectives != 0; };
-    return {std::max<uint64_t>({clocks[host].residual_ns, clocks[HostOf(first)].residual_ns, 1}),
+    const auto is_known = [&](uint32_t of) { return of == 0 || clocks_[of].collectives != 0; };
+    return {std::max<uint64_t>({clocks_[host].residual_ns, clocks_[HostOf(first)].residual_ns, 1}),
             is_known(host) && is_known(HostOf(first))};
   }
 
@@ -283,8 +284,9 @@ class Matcher {
     collective.parts.push_back(call.part);
   }
 
-  const Trace& trace_;
-  const RankCalls calls_;
+  const RankCalls& calls_;
+  const std::vector<uint32_t>& host_of_;
+  const std::vector<HostClock>& clocks_;
   Collectives found_;
 };
 
@@ -301,7 +303,16 @@ bool MayHaveCollectives(const Model& model) {
   return false;
 }
 
-Collectives FindCollectives(const Trace& trace) { return Matcher(trace).Match(); }
+Collectives MatchCalls(const RankCalls& calls, const std::vector<uint32_t>& host_of,
+                       const std::vector<HostClock>& clocks) {
+  return Matcher(calls, host_of, clocks).Match();
+}
+
+Collectives FindCollectives(const Trace& trace) {
+  std::vector<uint32_t> host_of;
+  for (const JobRank& rank : trace.job.ranks()) host_of.push_back(rank.host);
+  return MatchCalls(FindRankCalls(trace), host_of, trace.model.host_clocks);
+}
 
 const Collectives& CollectivesOf(const Analysis& analysis) {
   return analysis.memo.Get<Collectives>("", [&] {

@@ -11,9 +11,11 @@
 
 #include <cstdint>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "report/analysis/analysis.h"
+#include "report/model/load.h"
 #include "report/model/model.h"
 #include "report/ranks/rank_calls.h"
 #include "report/trace/trace.h"
@@ -31,6 +33,9 @@ struct Collectives {
 // Some kernel is one of NCCL, or may be a collective of another library.
 bool MayHaveCollectives(const Model& model);
 
+// Matches calls, which ranks of hosts made: `host_of`, by rank, is the host's place in `clocks`.
+Collectives MatchCalls(const RankCalls& calls, const std::vector<uint32_t>& host_of,
+                       const std::vector<HostClock>& clocks);
 // Uses all that the trace has: filters do not change what belongs together.
 Collectives FindCollectives(const Trace& trace);
 // The same, found once.
@@ -44,8 +49,9 @@ const Collectives& CollectivesOf(const Analysis& analysis);
 // or an all-gather end it at about the same time, so that the differences of their ends show how
 // far the clocks are off: a straight line over the recording, which outliers do not move.
 
-// The clocks of Model::host_clocks with what was found, for LoadCaptures; empty: there is only one
-// host, or no two hosts have collectives in common. `trace` is as the wall clocks have it.
-std::vector<HostClock> RefineHostClocks(const Trace& trace, const Collectives& collectives);
+// Each communicator is found by the order of its kernels, whatever NVTX says: that needs no calls.
+// A RefineClocks; clocks stay as they are if no two hosts have collectives in common.
+std::vector<HostClock> RefineHostClocks(std::span<const CaptureOnClock> captures,
+                                        std::vector<HostClock> clocks);
 
 }  // namespace xpu

@@ -90,7 +90,7 @@ Host HostOf(int number) {
   host.ahead_ns = static_cast<int64_t>(Noise(static_cast<uint64_t>(number), 8 * kMs)) -
                   static_cast<int64_t>(4 * kMs);
   host.drift = (static_cast<double>(Noise(static_cast<uint64_t>(number) + 100, 41)) - 20) * 1e-6;
-  host.later_ns = static_cast<uint64_t>(number) * 10'000 * kMs;
+  host.later_ns = static_cast<uint64_t>(number % 90) * 10'000 * kMs;
   return host;
 }
 
