@@ -179,7 +179,6 @@ Hosts HostsOf(const std::vector<Model>& captures) {
     if (is_new) {
       HostClock clock;
       clock.host = HostOf(capture);
-      clock.key = key;
       hosts.clocks.push_back(clock);
       hosts.boots_ns.push_back(BootOf(capture));
     }

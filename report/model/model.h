@@ -46,7 +46,6 @@ struct MergedCapture {
 // How times of one of several hosts became times of the first one's CLOCK_MONOTONIC.
 struct HostClock {
   std::string host;  // its name
-  std::string key;   // HostKeyOf: what makes it one host
   uint32_t captures = 0;
   // Its clock was ahead of the first host's, after both were aligned by the wall clock, by
   // `ahead_ns` at `at_ns`, on the first host's clock, and by `drift` more per nanosecond.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "report/base/median.h"
@@ -18,7 +19,7 @@ constexpr int64_t kFarthestClocksNs = 1'000'000'000;
 constexpr size_t kMostCandidates = 4096;
 constexpr size_t kMostClose = 32;  // candidates on one clock
 constexpr size_t kSampled = 64;    // collectives that are compared to learn the error of a clock
-constexpr size_t kComparedRun = 4096;
+constexpr size_t kComparedRun = 512;
 
 uint64_t Absolute(int64_t value) {
   return value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
@@ -46,26 +47,15 @@ class CallOrder::Placing {
     bool is_mutual;  // and has times
   };
 
-  Placing(const RankCalls& calls, const std::vector<Slot>& slots, const CallList& list,
-          ClockError error)
-      : calls_(calls), slots_(slots), error_(error) {
+  Placing(const CallOrder& order, std::span<const uint32_t> list, ClockError error)
+      : order_(order), calls_(*order.calls_), slots_(order.slots_), error_(error) {
     // Calls of many ranks lie in one list, in order of time: each is fetched from memory once.
     entries_.reserve(list.size());
     for (const uint32_t i : list) {
-      const RankCall& call = calls.calls[i];
+      const RankCall& call = calls_.calls[i];
       entries_.push_back({call.part.arrived_ns, call.part.end_ns, call.part.called_ns, call.kind,
-                          call.part.has_times() && IsMutual(calls.kinds[call.kind].operation)});
+                          call.part.has_times() && IsMutual(calls_.kinds[call.kind].operation)});
     }
-    uint64_t ended_ns = 0;
-    for (const Slot& slot : slots) {
-      ended_ns_.push_back(ended_ns = std::max(ended_ns, slot.earliest_end_ns));
-    }
-    const auto has_times = [&](const Slot& slot) { return slot.has_times(); };
-    const auto first = std::find_if(slots.begin(), slots.end(), has_times);
-    const auto last = std::find_if(slots.rbegin(), slots.rend(), has_times);
-    if (first == slots.end()) return;
-    begin_ns_ = first->latest_start_ns;
-    end_ns_ = last->earliest_end_ns;
   }
 
   // Whether each call fits the slot of its own number.
@@ -84,7 +74,8 @@ class CallOrder::Placing {
 
   // Searches for stretches that fit, and begins anew after each loss of records. Returns false if
   // too little fits.
-  bool Search(size_t from, size_t to) {
+  bool Search() {
+    const size_t to = entries_.size();
     places_.assign(entries_.size(), kNoSlot);
     shifts_.clear();
     last_end_ns_ = 0;
@@ -92,7 +83,7 @@ class CallOrder::Placing {
     size_t next_slot = 0;
     size_t tried = 0;
     matched_ = 0;
-    for (size_t i = from; i < to;) {
+    for (size_t i = 0; i < to;) {
       const size_t anchor = NextMutual(i, to);
       if (anchor == to) break;
       const auto [slot, run] = BestFor(anchor, next_slot);
@@ -118,14 +109,6 @@ class CallOrder::Placing {
       i = anchor + whole.length;
     }
     return matched_ > 0 && 2 * matched_ >= tried;
-  }
-
-  // The first call that others may have; of clocks that differ, the first one.
-  size_t FirstWithin() const {
-    if (!error_.is_known) return 0;
-    size_t i = 0;
-    while (i < entries_.size() && !(IsTimed(i) && IsWithin(i))) ++i;
-    return i;
   }
 
   const std::vector<Entry>& entries() const { return entries_; }
@@ -160,8 +143,8 @@ class CallOrder::Placing {
 
   // While other ranks have calls: what is before or after says nothing.
   bool IsWithin(size_t i) const {
-    return Shifted(entries_[i].end_ns, shift_ns_) >= begin_ns_ &&
-           Shifted(entries_[i].arrived_ns, shift_ns_) <= end_ns_;
+    return Shifted(entries_[i].end_ns, shift_ns_) >= order_.begin_ns_ &&
+           Shifted(entries_[i].arrived_ns, shift_ns_) <= order_.end_ns_;
   }
 
   // By how much the end of the slot is later.
@@ -224,12 +207,13 @@ class CallOrder::Placing {
   std::pair<size_t, Run> BestFor(size_t anchor, size_t next_slot) {
     const uint64_t tolerance_ns = ToleranceNs(anchor, last_end_ns_);
     const uint64_t start_ns = Shifted(entries_[anchor].arrived_ns, shift_ns_);
+    const std::vector<uint64_t>& ended_ns = order_.ended_ns_;
     const auto from = std::partition_point(
-        ended_ns_.begin() + static_cast<ptrdiff_t>(next_slot), ended_ns_.end(),
+        ended_ns.begin() + static_cast<ptrdiff_t>(next_slot), ended_ns.end(),
         [&](uint64_t ns) { return Minus(start_ns, ns) > static_cast<int64_t>(tolerance_ns); });
     std::pair<size_t, Run> best = {kNoSlot, {}};
     size_t candidates = 0;
-    for (auto slot = static_cast<size_t>(from - ended_ns_.begin());
+    for (auto slot = static_cast<size_t>(from - ended_ns.begin());
          slot < slots_.size() && candidates < kMostClose; ++slot) {
       if (!slots_[slot].has_times()) continue;
       if (StartsAfter(anchor, slot, tolerance_ns)) break;
@@ -300,6 +284,7 @@ class CallOrder::Placing {
     return best.has_value();
   }
 
+  const CallOrder& order_;
   const RankCalls& calls_;
   const std::vector<Slot>& slots_;
   std::vector<Entry> entries_;
@@ -308,27 +293,27 @@ class CallOrder::Placing {
   std::vector<std::pair<size_t, int64_t>> shifts_;  // from which call on
   std::vector<size_t> places_;
   size_t matched_ = 0;
-  uint64_t last_end_ns_ = 0;        // of the last call that has a place
-  std::vector<uint64_t> ended_ns_;  // the latest end of the slots up to each
-  uint64_t begin_ns_ = ~uint64_t{0};
-  uint64_t end_ns_ = 0;
+  uint64_t last_end_ns_ = 0;  // of the last call that has a place
 };
 
 bool CallOrder::Add(const CallList& list, ClockError error, bool may_differ) {
-  Placing placing(*calls_, slots_, list, error);
-  if (!slots_.empty() && !(may_differ && placing.InOrder()) && !placing.Search(0, list.size())) {
-    return false;
-  }
+  Placing placing(*this, list, error);
+  if (!slots_.empty() && !(may_differ && placing.InOrder()) && !placing.Search()) return false;
   Insert(list, placing);
   return true;
 }
 
 size_t CallOrder::CountMatches(const CallList& list, ClockError error) const {
   constexpr size_t kEnough = 2048;
-  Placing placing(*calls_, slots_, list, error);
-  const size_t from = placing.FirstWithin();
-  const size_t to = std::min(list.size(), from + kEnough);
-  return placing.Search(from, to) ? placing.matched() : 0;
+  const auto begin =
+      !error.is_known
+          ? list.begin()
+          : std::partition_point(list.begin(), list.end(), [&](uint32_t i) {
+              return calls_->calls[i].part.end_ns + error.ns + kClockToleranceNs < begin_ns_;
+            });
+  const std::span<const uint32_t> rest(begin, list.end());
+  Placing placing(*this, rest.first(std::min(rest.size(), kEnough)), error);
+  return placing.Search() ? placing.matched() : 0;
 }
 
 // Calls without a slot get one, between those of the calls before and after them, in order of time.
@@ -370,6 +355,13 @@ void CallOrder::Insert(const CallList& list, const Placing& placing) {
   }
   move_until(slots_.size());
   slots_ = std::move(merged);
+  ended_ns_.clear();
+  begin_ns_ = ~uint64_t{0};
+  end_ns_ = 0;
+  for (const Slot& slot : slots_) {
+    ended_ns_.push_back(end_ns_ = std::max(end_ns_, slot.earliest_end_ns));
+    if (slot.has_times()) begin_ns_ = std::min(begin_ns_, slot.latest_start_ns);
+  }
 }
 
 }  // namespace xpu

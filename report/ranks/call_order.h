@@ -35,7 +35,8 @@ class CallOrder {
   // ranks disagree about what they call.
   bool Add(const CallList& list, ClockError error, bool may_differ);
 
-  // How many calls of the list would find their place: of a part of it while others have calls.
+  // How many calls of the list, which all have times, would find their place: of the first of them
+  // while others have calls.
   size_t CountMatches(const CallList& list, ClockError error) const;
 
   struct Slot {
@@ -58,6 +59,9 @@ class CallOrder {
 
   const RankCalls* calls_;
   std::vector<Slot> slots_;
+  std::vector<uint64_t> ended_ns_;    // the latest end of the slots up to each
+  uint64_t begin_ns_ = ~uint64_t{0};  // of those with times
+  uint64_t end_ns_ = 0;
 };
 
 }  // namespace xpu

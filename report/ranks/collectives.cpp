@@ -211,7 +211,9 @@ class Matcher {
       CallOrder order;
       Member first;
       std::set<Member> members = {};
+      std::set<uint32_t> kinds = {};
     };
+    constexpr size_t kMostTried = 512;  // so that hostile captures end
     std::vector<const CallList*> lists;
     for (const auto& [stream, list] : streams) lists.push_back(&list);
     std::stable_sort(lists.begin(), lists.end(),
@@ -223,8 +225,14 @@ class Matcher {
       all_members.insert(member);
       Communicator* best = nullptr;
       size_t most = 0;
+      std::set<uint32_t> kinds;
+      for (const uint32_t call : *list) kinds.insert(calls_.calls[call].kind);
+      size_t tried = 0;
       for (Communicator& one : communicators) {
-        if (one.members.contains(member)) continue;
+        const bool shares_kinds = std::any_of(
+            kinds.begin(), kinds.end(), [&](uint32_t kind) { return one.kinds.contains(kind); });
+        if (one.members.contains(member) || !shares_kinds) continue;
+        if (++tried > kMostTried) break;
         const size_t matches = one.order.CountMatches(*list, ErrorOf(member, one.first));
         if (matches <= most) continue;
         most = matches;
@@ -235,6 +243,7 @@ class Matcher {
       }
       best->order.Add(*list, ErrorOf(member, best->first), false);
       best->members.insert(member);
+      best->kinds.insert(kinds.begin(), kinds.end());
     }
     uint64_t number = 0;
     for (const Communicator& one : communicators) {
@@ -294,11 +303,10 @@ class Matcher {
 
 bool MayHaveCollectives(const Model& model) {
   std::unordered_set<StringId> seen;
-  const KernelList& kernels = model.events.kernels;
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    const StringId name = kernels.Get<&Kernel::name>(i);
-    if (!seen.insert(name).second) continue;
-    if (IsNcclKernel(model.Text(name)) || MayBeCollective(model.Text(name))) return true;
+  for (const Kernel& common : model.events.kernels.templates()) {
+    if (!seen.insert(common.name).second) continue;
+    const std::string_view name = model.Text(common.name);
+    if (IsNcclKernel(name) || MayBeCollective(name)) return true;
   }
   return false;
 }

@@ -85,6 +85,10 @@ class CallFinder {
 
  private:
   static constexpr uint32_t kNone = CollectivePart::kNone;
+  // Kernels of a group after the first one of its last communicator, and calls of a kernel in a
+  // CUDA graph: captures with more are hostile.
+  static constexpr size_t kMostFurther = 8;
+  static constexpr size_t kMostCaptured = 64;
   using Thread = std::pair<InstanceId, uint32_t>;  // as the program sees it
 
   // A call that launched kernels of NCCL, or put them into a CUDA graph.
@@ -225,35 +229,35 @@ class CallFinder {
     return launch.start_ns < until_ns && CallAround(launch) == kNone;
   }
 
-  // Calls of several communicators have a kernel each. A process that drives several GPUs calls
-  // for one after the other, and each has kernels.
+  // Calls of several communicators have a kernel each, and large groups of one have several. A
+  // process that drives several GPUs calls for one after the other, and each has kernels.
   void GiveGroup(const std::vector<uint32_t>& calls, const std::vector<Site>& sites) {
-    std::vector<std::pair<uint64_t, std::vector<uint32_t>>> communicators;
+    std::vector<std::vector<uint32_t>> communicators;  // in the order of their first calls
+    std::map<uint64_t, size_t> place_of;
     for (const uint32_t call : calls) {
-      const uint64_t communicator = found_.calls[call].communicator;
-      auto of = std::find_if(communicators.begin(), communicators.end(),
-                             [&](const auto& one) { return one.first == communicator; });
-      if (of == communicators.end()) of = communicators.insert(of, {communicator, {}});
-      of->second.push_back(call);
+      const auto [place, is_new] =
+          place_of.try_emplace(found_.calls[call].communicator, communicators.size());
+      if (is_new) communicators.emplace_back();
+      communicators[place->second].push_back(call);
     }
     if (communicators.empty()) return;
-    std::vector<std::pair<uint32_t, size_t>> gpus;  // with how many of its sites have calls
+    struct Gpu {
+      size_t number;
+      size_t sites = 0;  // that have calls
+    };
+    std::map<uint32_t, Gpu> gpus;
+    for (const Site& site : sites) gpus.try_emplace(site.gpu, Gpu{gpus.size()});
     for (const Site& site : sites) {
-      if (std::none_of(gpus.begin(), gpus.end(),
-                       [&](const auto& one) { return one.first == site.gpu; })) {
-        gpus.emplace_back(site.gpu, 0);
-      }
-    }
-    for (const Site& site : sites) {
-      const auto gpu = std::find_if(gpus.begin(), gpus.end(),
-                                    [&](const auto& one) { return one.first == site.gpu; });
-      // Large groups have several kernels.
-      const size_t at = std::min(gpu->second++, communicators.size() - 1);
+      Gpu& gpu = gpus.find(site.gpu)->second;
+      const size_t at = gpu.sites++;
+      if (at >= communicators.size() + kMostFurther) continue;
       Served& served = served_[site.launch];
       served.makes_nodes = site.makes_nodes;
-      const std::vector<uint32_t>& all = communicators[at].second;
-      for (auto i = static_cast<size_t>(gpu - gpus.begin()); i < all.size(); i += gpus.size()) {
-        served.calls.push_back(all[i]);
+      const std::vector<uint32_t>& all = communicators[std::min(at, communicators.size() - 1)];
+      for (size_t i = gpu.number; i < all.size(); i += gpus.size()) served.calls.push_back(all[i]);
+      // Each replay of a graph has as many; no program groups so many.
+      if (site.makes_nodes && served.calls.size() > kMostCaptured) {
+        served.calls.resize(kMostCaptured);
       }
     }
   }

@@ -97,8 +97,8 @@ Bandwidth BandwidthOf(std::string_view operation, uint64_t bytes, uint32_t ranks
 
 // What was called.
 struct CallKind {
-  std::string operation;  // "AllReduce", "Send", "Recv"
-  std::string reduction;
+  std::string operation = {};  // "AllReduce", "Send", "Recv"
+  std::string reduction = {};
   uint64_t bytes = 0;
   std::string_view kernel = {};  // by order: its whole name
 

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "report/query/gpu_busy.h"
 #include "report/ranks/collectives.h"
 #include "report/ranks/communication.h"
 #include "report/ranks/late_ranks.h"
@@ -31,6 +33,10 @@ uint64_t TimeOfRanksNs(const Collectives& collectives);
 // Whether the ranks waited longer than they were there: collectives that do not belong together
 // were taken for one, which is a fault of this program.
 bool AreImpossible(const Collectives& collectives);
+inline constexpr std::string_view kImpossible =
+    "ranks waited longer than they were there: collectives were matched wrongly, which is a fault "
+    "of "
+    "xpu-report; please report it";
 
 // "Rank 2 came late to collectives: the other ranks waited 1.19 s for it (8 % of their time), while
 // it was in train.py:decode_images:12; ..." About the two ranks for which others waited the most.

@@ -1,5 +1,5 @@
-"""A job of 64 ranks on 8 hosts, whose clocks are off and drift, with planted stragglers, missing
-ranks and damaged captures (make_job.cpp): what was planted is found."""
+"""Jobs of ranks on hosts whose clocks are off and drift, with planted stragglers, missing ranks and
+damaged captures, or recorded from the middle (make_job.cpp): what was planted is found."""
 
 import json
 import pathlib
@@ -106,10 +106,58 @@ def check_summary(directory):
     text = " ".join(report(directory).split())
     for part in ("captures ... 62 in all", "ranks 0-6, 8-29, 31-63 of 64, on 8 hosts, job 4711",
                  "clocks of 8 hosts are aligned by collectives, to within",
-                 "NCCL 120, 0 with all ranks",
-                 "% of it for rank 13 on node1: --table straggler_sum"):
+                 "NCCL 120, 0 with all ranks", "13 on node1 (pid 1013)",
+                 "... 54 more: --top --table rank_sum"):
         if part not in text:
             raise AssertionError(f"no {part!r} in {text[:3000]}")
+
+
+def check_attached(ranks, steps):
+    """Without NVTX, from another collective on in each rank, with losses and broadcasts."""
+    late = min(13, ranks - 1)
+    with tempfile.TemporaryDirectory() as place:
+        truth = json.loads(subprocess.run([MAKE_JOB, place, str(ranks), str(steps), "attached"],
+                                          capture_output=True, text=True, check=True,
+                                          timeout=60).stdout)
+        first = [rank * 7 % 21 for rank in range(ranks)]
+        lost = [range(steps // 2, steps // 2 + 3) if rank % 5 == 4 else () for rank in range(ranks)]
+        waited, times = 0, 0
+        for step in range(3, steps, 7):
+            there = [rank for rank in range(ranks)
+                     if first[rank] <= step and step not in lost[rank]]
+            if late not in there:
+                continue
+            arrivals = truth["arrivals_ns"][2 * step]
+            waited += sum(arrivals[late] - arrivals[rank] for rank in there)
+            times += 1
+        worst, *others = table(place, "straggler_sum")
+        expect(f"{ranks} ranks: the straggler", (worst["Rank"], worst["Cause"], worst["Last Times"]),
+               (late, "CPU", times))
+        expect("its path", worst["Path"].split(";")[-1], "load_batch")
+        expect(f"waited {worst['Waited (ns)'] / waited:.4f} of what was planted",
+               abs(worst["Waited (ns)"] / waited - 1) < 0.01, True)
+        # The jitter of the others: 0.2 ms of each arrival.
+        rest = sum(row["Waited (ns)"] for row in others)
+        expect("waited for others", rest < ranks * steps * 400_000, True)
+        rows = {row["Operation"]: row for row in table(place, "collective_sum")}
+        expect("collectives", {name: row["Count"] for name, row in rows.items()},
+               {"AllReduce": steps, "AllGather": steps, "Broadcast": steps // 10})
+        expect("ranks", {row["Ranks"] for row in rows.values()}, {ranks})
+        text = " ".join(report(place).split())
+        for part in (f"Rank {late} came late to {times} collectives", "in main > train_step > load_batch"):
+            if part not in text:
+                raise AssertionError(f"no {part!r} in {text[:4000]}")
+        lanes = strip_lanes(place)
+        darkest = max(lanes, key=lambda lane: sum(lane["value"]))
+        expect("lanes", len(lanes), min(ranks, 64))
+        expect("the darkest lane", darkest["name"], f"rank{late} awaited")
+
+
+def strip_lanes(directory):
+    """The map of ranks by steps in the page."""
+    page = report(directory, "--flamegraph")
+    data = json.loads(page.split('type="application/json">', 1)[1].split("</script>", 1)[0])
+    return [lane for lane in data["strip"]["lanes"] if lane.get("heat")]
 
 
 def damage(directory):
@@ -157,6 +205,8 @@ def check_real_ranks():
 
 def main():
     check_real_ranks()
+    check_attached(4, 200)
+    check_attached(64, 120)
     with tempfile.TemporaryDirectory() as place:
         directory = pathlib.Path(place)
         truth = json.loads(subprocess.run([MAKE_JOB, directory], capture_output=True, text=True,

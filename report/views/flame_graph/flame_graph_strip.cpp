@@ -44,6 +44,7 @@ void WriteLane(const StripLane& lane, uint64_t start_ns, PageData& data) {
   data.String(lane.name);
   data.Raw(",\"unit\":");
   data.String(lane.unit);
+  if (lane.is_heat) data.Raw(",\"heat\":true");
   data.Numbers(",\"top\":{:.6g},\"first\":", lane.top);
   data.Number(lane.first_slice);
   data.Raw(",\n");

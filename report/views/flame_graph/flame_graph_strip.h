@@ -6,12 +6,14 @@
 //
 //   strip     null: there is nothing to show; otherwise {fromNs, toNs, lanes, choice}
 //     fromNs, toNs   what the axis shows; since the start of the recording, as all times here
-//     lanes          [{name, unit, top, first, gap: [...], length: [...], value: [...]}]: from the
+//     lanes          [{name, unit, heat, top, first, gap: [...], length: [...], value: [...]}]:
+//     from the
 //                    end of the bar before to its beginning (of the first bar: from 0), and from
 //                    there to its end; value: null where it is the length; unit: of the values,
-//                    "ns", "%" or any other; top: the value of a full bar, larger ones are cut;
-//                    first: the number of the slice that the first bar is, the next bar being the
-//                    next slice; null: the bars cannot be chosen
+//                    "ns", "%" or any other; heat: whether values are colors of equal bars; top:
+//                    the value of a full bar, larger ones are cut; first: the number of the slice
+//                    that the first bar is, the next bar being the next slice; null: the bars
+//                    cannot be chosen
 //     choice         null: no bar can be chosen; otherwise {what, text, first, each, size: [...],
 //                    node: [...], ns: [...], count: [...]}: the slices of the tree; what:
 //                    "step" or "part"; text: how they were found; each: how many steps or parts a
@@ -40,6 +42,7 @@ struct StripLane {
   };
   std::string name;
   std::string unit = "ns";
+  bool is_heat = false;
   std::vector<Bar> bars;            // in order; they do not overlap
   std::vector<double> values = {};  // of the bars; none: their lengths
   double top = 0;
@@ -92,5 +95,12 @@ FlameStrip StripOfParts(const Analysis& analysis, const TimeSlices& parts,
 
 // Adds the lanes below those of steps, over their time; they cannot be chosen.
 void AddGpuLanes(const Analysis& analysis, FlameStrip& strip);
+
+// ---- flame_graph_ranks.cpp
+
+// Adds a lane for each rank of a job with collectives: how long others waited for it in each of its
+// steps. Together they are a map of ranks by steps.
+void AddRankLanes(const Analysis& analysis, const std::vector<StepSeries>& steps,
+                  std::optional<FlameStrip>& strip);
 
 }  // namespace xpu

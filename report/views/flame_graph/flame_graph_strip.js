@@ -3,16 +3,18 @@
 
 const LANE = 30;      // pixels, with the gap below
 const LOW_LANE = 17;  // of values that are not times: there are many
+const HEAT_LANE = 13; // so that lanes together are a map
 const LANE_GAP = 4;
 const NAMES = 190;    // their names, left of the bars
 
 class Lane {
-  constructor({name, unit, top, first, gap, length, value}) {
+  constructor({name, unit, heat, top, first, gap, length, value}) {
     this.name = name;
     this.unit = unit;
     this.first = first;  // null: its bars cannot be chosen
-    this.isLow = unit !== "ns";
-    this.height = this.isLow ? LOW_LANE : LANE;
+    this.isHeat = heat === true;  // values are colors
+    this.isLow = unit !== "ns" || this.isHeat;
+    this.height = this.isHeat ? HEAT_LANE : this.isLow ? LOW_LANE : LANE;
     this.size = gap.length;
     this.starts = new Float64Array(this.size);
     this.ends = new Float64Array(this.size);
@@ -119,9 +121,11 @@ class Strip {
   }
   boxOf(lane, bar) {
     const left = this.#xOf(lane.starts[bar]);
-    const height = Math.max(1, (lane.height - LANE_GAP) * Math.min(1, lane.values[bar] / lane.top));
+    const gap = lane.isHeat ? 1 : LANE_GAP;
+    const share = lane.isHeat ? 1 : Math.min(1, lane.values[bar] / lane.top);
+    const height = Math.max(1, (lane.height - gap) * share);
     return {
-      x: left, y: lane.y + lane.height - LANE_GAP - height,
+      x: left, y: lane.y + lane.height - gap - height,
       width: Math.max(1, this.#xOf(lane.ends[bar]) - left), height,
     };
   }
@@ -175,6 +179,7 @@ class Strip {
         }
         if (largest < 0) continue;
         const {x, y, width, height} = this.boxOf(lane, largest);
+        this.context.globalAlpha = lane.isHeat ? 0.08 + 0.92 * lane.values[largest] / lane.top : 1;
         if (lane.isLow) {  // without seams between them
           this.context.fillRect(Math.floor(x), y, Math.ceil(x + width) - Math.floor(x), height);
         } else {
@@ -182,12 +187,13 @@ class Strip {
         }
       }
     }
+    this.context.globalAlpha = 1;
   }
 
   // With what a full bar is.
   #drawName(lane) {
     const {context, theme} = this;
-    const unit = lane.isLow ? `${Math.round(lane.top).toLocaleString("en")} ${lane.unit}` : "";
+    const unit = lane.isLow && !lane.isHeat ? `${Math.round(lane.top).toLocaleString("en")} ${lane.unit}` : "";
     const y = lane.y + (lane.height - LANE_GAP) / 2;
     context.font = FONT;
     context.textBaseline = "middle";
@@ -202,9 +208,9 @@ class Strip {
 
   #colorOf(lane, isChosen) {
     const {kinds, found, dust} = this.theme;
-    if (isChosen) return found;
-    if (this.choice !== null) return dust;
-    const kind = / throttled/.test(lane.name) ? "pending" : lane.isLow ? "gpu" : "api";
+    if (isChosen && !lane.isHeat) return found;
+    if (this.choice !== null && !isChosen) return dust;
+    const kind = lane.isHeat || / throttled/.test(lane.name) ? "pending" : lane.isLow ? "gpu" : "api";
     const [hue, saturation, lightness] = kinds[kind];
     return `hsl(${hue} ${saturation}% ${lightness}%)`;
   }

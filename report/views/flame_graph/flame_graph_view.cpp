@@ -367,6 +367,7 @@ void WriteFlameGraph(Analysis& analysis, const ViewOptions& options, Output& out
       parts.empty() ? StripOfSteps(analysis, options.steps.definition, steps, sliced)
                     : StripOfParts(analysis, parts, sliced);
   if (strip && parts.empty()) AddGpuLanes(analysis, *strip);
+  AddRankLanes(analysis, steps, strip);
   WritePage(analysis, tree, options, nullptr, strip ? &*strip : nullptr, output);
 }
 

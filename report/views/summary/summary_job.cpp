@@ -80,13 +80,17 @@ void WriteClocks(const Analysis& analysis, SummaryText& text) {
   text.Paragraph("clocks", line + ": --table host_clock_sum");
 }
 
+std::string KernelsText(uint64_t count) {
+  return Format("{} kernel{}", WithThousands(count), count == 1 ? "" : "s");
+}
+
 void WriteCollectives(const Analysis& analysis, SummaryText& text) {
   const Collectives& found = CollectivesOf(analysis);
   if (found.all.empty()) {
     if (found.unmatched_kernels == 0) return;
     return text.Paragraph("NCCL", Format("{}, whose collectives could not be matched: at no offset "
                                          "between the ranks does each end after all have begun",
-                                         Counted(found.unmatched_kernels, "kernel", "kernels")));
+                                         KernelsText(found.unmatched_kernels)));
   }
   size_t complete = 0;
   size_t by_order = 0;
@@ -98,14 +102,10 @@ void WriteCollectives(const Analysis& analysis, SummaryText& text) {
       Format("{}, {} with all ranks", WithThousands(found.all.size()), WithThousands(complete));
   if (by_order != 0) AppendFormat(line, ", {} matched by order", WithThousands(by_order));
   if (found.unmatched_kernels != 0) {
-    AppendFormat(line, "; {} not matched", Counted(found.unmatched_kernels, "kernel", "kernels"));
+    AppendFormat(line, "; {} not matched", KernelsText(found.unmatched_kernels));
   }
   text.Paragraph("NCCL", line + ": --table collective_sum");
-  if (AreImpossible(found)) {
-    text.Paragraph("",
-                   "ranks waited longer than they were there: collectives were matched wrongly, "
-                   "which is a fault of xpu-report; please report it");
-  }
+  if (AreImpossible(found)) text.Paragraph("", kImpossible);
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ void WriteRankSums(Analysis& analysis, const std::vector<GpuBusy>& busy,
   const std::vector<RankSum> rows = FindRankSums(analysis, busy, steps);
   if (rows.size() < 2) return;
   text.Heading("Ranks", ", the most waited for first");
-  text.Names("       step  GPU busy%  exposed%    waiting  waited for  rank");
+  text.Names("       step  busy%  exposed%    waiting  waited for  rank");
   for (size_t i = 0; i < std::min(rows.size(), kMost); ++i) {
     const RankSum& row = rows[i];
     const JobRank& rank = analysis.job.ranks()[row.rank];
@@ -130,7 +130,7 @@ void WriteRankSums(Analysis& analysis, const std::vector<GpuBusy>& busy,
     const std::string host =
         analysis.job.hosts().size() > 1 ? " on " + analysis.job.hosts()[rank.host] : "";
     text.Row(
-        Format("  {:>9} {:>10.1f} {:>9.1f} {:>10} {:>11}  ",
+        Format("  {:>9} {:>6.1f} {:>9.1f} {:>10} {:>11}  ",
                row.step_ns == 0 ? "-" : HumanDuration(row.step_ns),
                PercentOf(row.busy_ns, row.active_ns), PercentOf(all.exposed_ns(), all.duration_ns),
                HumanDuration(row.waited_ns), HumanDuration(row.awaited_ns)),

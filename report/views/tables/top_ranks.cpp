@@ -182,6 +182,7 @@ void FillStragglers(TableSource& source, Table& table) {
   const Collectives collectives = CollectivesShown(analysis);
   const auto paths = std::make_shared<CallPaths>(analysis, PathOptions());
   std::vector<Straggler> rows = FindStragglers(analysis, collectives, *paths);
+  if (AreImpossible(collectives)) AppendFormat(source.notes, "{}\n", kImpossible);
   uint64_t whole = 0;
   for (const Straggler& row : rows) whole = AddSaturated(whole, row.waited_ns);
   SetRows(table, std::move(rows), [&analysis, paths, whole](const Straggler& row, Row& cells) {

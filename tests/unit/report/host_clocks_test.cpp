@@ -53,10 +53,9 @@ Model Capture(uint32_t rank, int64_t ahead_ns, double drift, uint64_t count) {
 }
 
 std::vector<HostClock> Refined(std::vector<Model> captures) {
-  Result<Model> merged = MergeCaptures(std::move(captures));
+  Result<Model> merged = MergeCaptures(std::move(captures), RefineHostClocks);
   EXPECT_TRUE(merged.ok());
-  const Trace trace(std::move(merged).value());
-  return RefineHostClocks(trace, FindCollectives(trace));
+  return merged.value().host_clocks;
 }
 
 std::vector<Model> Captures(int64_t ahead_ns, double drift, uint64_t count) {
@@ -84,8 +83,22 @@ TEST(HostClocks, ShortRecordingsHaveNoDrift) {
   EXPECT_NEAR(static_cast<double>(clocks[1].ahead_ns), -300e3, 10e3);
 }
 
-TEST(HostClocks, WithoutCollectivesNothingIsFound) {
-  EXPECT_TRUE(Refined(Captures(kUs, 0, 0)).empty());
+TEST(HostClocks, WithoutCollectivesTheWallClocksCount) {
+  const std::vector<HostClock> clocks = Refined(Captures(kUs, 0, 0));
+  ASSERT_EQ(clocks.size(), 2u);
+  EXPECT_EQ(clocks[1].collectives, 0u);
+  EXPECT_EQ(clocks[1].ahead_ns, 0);
+}
+
+// Long recordings are compared in parts; between these the clocks drift by more than collectives
+// may be apart.
+TEST(HostClocks, LongRecordingsAreSampled) {
+  const std::vector<HostClock> clocks = Refined(Captures(700 * kUs, 20e-6, 40'000));
+  ASSERT_EQ(clocks.size(), 2u);
+  EXPECT_GT(clocks[1].collectives, 10'000u);
+  EXPECT_LT(clocks[1].collectives, 30'000u);
+  EXPECT_NEAR(clocks[1].drift, 20e-6, 1e-6);
+  EXPECT_LT(clocks[1].residual_ns, 5 * kUs);
 }
 
 TEST(HostClocks, OneHostNeedsNoCorrection) {

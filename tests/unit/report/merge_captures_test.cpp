@@ -1,3 +1,5 @@
+#include <map>
+
 #include <gtest/gtest.h>
 
 #include "report/analysis/analysis.h"
@@ -37,6 +39,19 @@ Model Capture(std::string_view host, uint64_t boot_ns, uint64_t start_ns, uint64
   builder.Sample(start + 6, 10, 10, StackId{0xfffff});
   builder.Clock(instance, boot_ns, {start});
   builder.AddKernel(instance, 1, start_ns + 7, start_ns + 8, "k_" + std::string(host));
+  // Both see all GPUs of their host, of which there are two with one name.
+  for (uint32_t gpu = 1; gpu <= 2; ++gpu) {
+    GpuDevice& device = builder.events.gpu_devices.emplace_back();
+    device.gpu = gpu;
+    device.uuid = builder.Text(
+        (boot_id.empty() ? "GPU of " + std::string(host) : "GPU of " + std::string(boot_id)) +
+        std::to_string(gpu));
+    for (uint64_t i = 0; i < instance % 4 + 2; ++i) {
+      GpuState& state = builder.events.gpu_states.emplace_back();
+      state.time_ns = start + i;
+      state.gpu = gpu;
+    }
+  }
   builder.End(start + 100);
   Model model = builder.Build();
   model.path = std::string(host) + ".xpu";
@@ -123,18 +138,40 @@ TEST(MergeCaptures, OfOneBootShareAClockWhateverTheirHostsAreCalled) {
   EXPECT_EQ(model.host_clocks[0].captures, 2u);
 }
 
+// Two recorders of one host both report each of its GPUs: the one that did so more often counts.
+TEST(MergeCaptures, EachGpuIsThereOnce) {
+  const auto gpus_of = [](std::string_view boot_a, std::string_view boot_b) {
+    Result<Model> merged =
+        MergeCaptures(Two(Capture("a-1", 1000 * kSecond, 5000 * kSecond, 0x10, boot_a),
+                          Capture("a-2", 1000 * kSecond, 5001 * kSecond, 0x11, boot_b)));
+    std::map<uint32_t, size_t> states;
+    for (const GpuState& state : merged.value().events.gpu_states) ++states[state.gpu];
+    return states;
+  };
+  const uint32_t second = 1 << 20;  // numbers of the second capture
+  EXPECT_EQ(gpus_of("boot", "boot"),
+            (std::map<uint32_t, size_t>{{second + 1, 3}, {second + 2, 3}}));
+  EXPECT_EQ(gpus_of("boot a", "boot b"),
+            (std::map<uint32_t, size_t>{{1, 2}, {2, 2}, {second + 1, 3}, {second + 2, 3}}));
+}
+
 TEST(MergeCaptures, ClocksOfHostsAreCorrected) {
-  HostClock correction;
-  correction.key = "boot b";
-  correction.ahead_ns = 1'000'000;
-  correction.drift = 1e-6;
-  correction.at_ns = 4000 * kSecond;
-  correction.collectives = 7;
-  correction.residual_ns = 3;
+  const RefineClocks refine = [](std::span<const CaptureOnClock> captures,
+                                 std::vector<HostClock> clocks) {
+    EXPECT_EQ(captures.size(), 2u);
+    EXPECT_EQ(captures[1].host, 1u);
+    EXPECT_EQ(captures[1].later_ns, 2000 * kSecond);
+    clocks[1].ahead_ns = 1'000'000;
+    clocks[1].drift = 1e-6;
+    clocks[1].at_ns = 4000 * kSecond;
+    clocks[1].collectives = 7;
+    clocks[1].residual_ns = 3;
+    return clocks;
+  };
   Result<Model> merged =
       MergeCaptures(Two(Capture("alpha", 1000 * kSecond, 5000 * kSecond, 0xa, "boot a"),
                         Capture("beta", 3000 * kSecond, 5100 * kSecond, 0xb, "boot b")),
-                    {correction});
+                    refine);
   ASSERT_TRUE(merged.ok());
   const Model& model = merged.value();
   EXPECT_EQ(model.events.cpu_samples[0].time_ns, 4000 * kSecond + 5);
