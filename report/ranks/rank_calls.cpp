@@ -76,6 +76,7 @@ class CallFinder {
     FindKernels();
     for (auto& [thread, sites] : sites_) GiveCalls(thread, sites);
     for (const uint32_t i : by_nvtx_kernels_) Give(i);
+    FindCaptured();
     DropTemplates();
     FindOrder();
     found_.kinds.resize(kinds_.size());
@@ -290,6 +291,14 @@ class CallFinder {
     part.gpu = work.gpu;
     part.end_ns = std::max(part.end_ns, work.end_ns);
     part.is_grouped = part.is_grouped || is_grouped;
+  }
+
+  // Also where replays are recorded as a whole.
+  void FindCaptured() {
+    for (uint32_t i = 0; !by_nvtx_.empty() && i < launches_.size(); ++i) {
+      if (launches_.Get<&Launch::graph_nodes>(i) == 0) continue;
+      if (const uint32_t call = CallAround(launches_[i]); call != kNone) templates_.insert(call);
+    }
   }
 
   // Calls that a graph captured ran nothing.

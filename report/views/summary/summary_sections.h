@@ -36,8 +36,8 @@ void WriteGpuMetrics(const Analysis& analysis, SummaryText& text);
 
 // ---- jobs of many ranks, and containers: summary_job.cpp
 
-// The ranks and their hosts, how the clocks of hosts were aligned, and the collectives. Nothing of a
-// single process without a rank.
+// The ranks and their hosts, how the clocks of hosts were aligned, and the collectives. Nothing of
+// a single process without a rank.
 void WriteJob(const Analysis& analysis, SummaryText& text);
 // A row for each rank; nothing of fewer than two that have collectives.
 void WriteRankSums(Analysis& analysis, const std::vector<GpuBusy>& busy,

@@ -150,7 +150,7 @@ TEST_P(CallOrderTest, ClocksThatDiffer) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, CallOrderTest, testing::Values(2, 4, 64));
 
-// Collectives that follow one another faster than clocks are exact are told apart by their ends.
+// Collectives that follow one another faster than clocks are exact are distinguished by their ends.
 TEST(CallOrder, TightLoops) {
   MadeJob job(4);
   for (int i = 0; i < 400; ++i) {
@@ -191,7 +191,7 @@ TEST(CallOrder, CallsOfAnotherCommunicatorAreRefused) {
   EXPECT_EQ(order.CountMatches(second, {}), 0u);
 }
 
-// Where all calls are known, a rank that calls another size than the others is still told.
+// Where all calls are known, a rank that calls another size than the others is still reported.
 TEST(CallOrder, KnownCallsMayDiffer) {
   MadeJob job(2);
   job.Run(kReduce, kUs);

@@ -393,6 +393,22 @@ TEST_F(CollectivesTest, InsideCudaGraphs) {
   EXPECT_EQ(found.unmatched_kernels, 0u);
 }
 
+// Replays that are recorded as a whole have no kernels; the calls that were captured hang nowhere.
+TEST_F(CollectivesTest, CapturedCallsAreNotStuck) {
+  AddRanks(2);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    Call(rank, 100 * kUs, 150 * kUs);
+    Push(rank, 200 * kUs, "ncclAllReduce", 32);
+    builder_.Call(rank + 1, ++correlation_, test::kLaunchKernel, 201 * kUs, 202 * kUs, 101 + rank)
+        .graph_nodes = 1;
+    Pop(rank, 203 * kUs);
+  }
+  builder_.End(20'000'000 * kUs);
+  const Collectives& found = Find();
+  EXPECT_EQ(found.all.size(), 1u);
+  EXPECT_TRUE(FindStuckCollectives(found).empty());
+}
+
 // By name they may be collectives; times on several GPUs decide.
 TEST_F(CollectivesTest, KernelsOfOtherLibraries) {
   AddRanks(2);
