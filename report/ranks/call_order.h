@@ -31,9 +31,10 @@ class CallOrder {
   };
 
   // Adds the calls of a further rank. false: they cannot be those of this communicator, and nothing
-  // is added. `may_differ`: all calls are known, so that the n-th ones belong together, even if
-  // ranks disagree about what they call.
-  bool Add(const CallList& list, ClockError error, bool may_differ);
+  // is added. `is_numbered`: the calls of this rank and those before are recorded from the first
+  // on, so that the n-th ones belong together. Then ranks may disagree about what they call, unless
+  // their times say that records are lost.
+  bool Add(const CallList& list, ClockError error, bool is_numbered);
 
   // How many calls of the list, which all have times, would find their place: of the first of them
   // while others have calls.

@@ -147,9 +147,12 @@ class Matcher {
   void MatchCommunicator(uint64_t communicator, const Lists& lists) {
     CallOrder order(calls_);
     const auto lists_in_order = InOrderOfAdding(lists);
+    const bool is_numbered = std::all_of(lists.begin(), lists.end(), [&](const auto& list) {
+      return calls_.created.contains({communicator, list.first.first});
+    });
     for (const auto* list : lists_in_order) {
       const CallOrder::ClockError error = ErrorOf(list->first, lists_in_order.front()->first);
-      if (!order.Add(list->second, error, true)) Reject(list->second);
+      if (!order.Add(list->second, error, is_numbered)) Reject(list->second);
     }
     const auto known = calls_.sizes.find(communicator);
     Take(order, communicator, known == calls_.sizes.end() ? 0 : known->second);

@@ -131,6 +131,10 @@ class CallFinder {
       if (fields.rank && *fields.rank <= UINT32_MAX) {
         found_.places[{*fields.communicator, rank}] = static_cast<uint32_t>(*fields.rank);
       }
+      if (function.find("CommInit") != std::string_view::npos ||
+          function.find("CommSplit") != std::string_view::npos) {
+        found_.created.insert({*fields.communicator, rank});
+      }
       const std::string_view operation = OperationOfCall(function);
       if (operation.empty() || !fields.bytes) continue;
       call_of_range_[i] = static_cast<uint32_t>(found_.calls.size());

@@ -9,10 +9,12 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "report/trace/trace.h"
@@ -119,7 +121,9 @@ struct RankCalls {
   std::unordered_map<uint64_t, uint32_t> sizes;  // how many ranks a communicator has, if it says so
   // The rank in a communicator of a process that drives one GPU.
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> places;  // by communicator and rank of the job
-  uint64_t unmatched_kernels = 0;                            // of NCCL, without a call
+  // Those whose creation is recorded, and so all of their calls.
+  std::set<std::pair<uint64_t, uint32_t>> created;  // likewise
+  uint64_t unmatched_kernels = 0;                   // of NCCL, without a call
 };
 
 RankCalls FindRankCalls(const Trace& trace);

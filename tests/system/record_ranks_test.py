@@ -92,19 +92,6 @@ def test_the_late_rank_is_named():
         expect("overlap", {row["Both (ns)"] for row in overlaps}, {0})
 
 
-def test_by_order_without_nvtx():
-    require_recording()
-    with Workspace() as work:
-        directory = run_job(work, "--no-nvtx")
-        rows = table_rows(directory, "collective_trace")
-        expect("collectives", len(rows), STEPS * 3)  # a group is one kernel
-        expect("matched by", {row["Matched By"] for row in rows}, {"order of kernels"})
-        expect("arrived", {row["Arrived"] for row in rows}, {RANKS})
-        # 3 of each step: the first is that in which one rank is late.
-        late = [row for row in rows if row["Seq"] % 3 == 0]
-        expect("last ranks", {row["Last Rank"] for row in late}, {LATE})
-
-
 def test_one_recorder_around_all_ranks():
     require_recording()
     with Workspace() as work:

@@ -1,7 +1,7 @@
 // One rank of a job that uses NCCL, as far as a profiler sees of it: the ranges with payloads by
 // which NCCL describes its calls, and kernels with the names that NCCL's have. RANK and WORLD_SIZE
 // say which one it is.
-//   nccl_stand_in --meet FILE [--steps N] [--late RANK] [--no-nvtx]
+//   nccl_stand_in --meet FILE [--steps N] [--late RANK]
 //
 // The ranks meet before each collective, by a counter in FILE. `--late`: that rank launches the
 // all-reduce of each step after all others have, and sleeps a little. A step is an all-reduce, an
@@ -64,7 +64,6 @@ struct Options {
   std::string meet;
   uint64_t steps = 4;
   int late = -1;
-  bool nvtx = true;
   int rank = 0;
   int ranks = 1;
 };
@@ -81,8 +80,7 @@ struct Meeting {
 
 class Nccl {
  public:
-  explicit Nccl(const Options& options) : options_(options) {
-    if (!options.nvtx) return;
+  explicit Nccl(const Options& options) {
     domain_ = nvtxDomainCreateA("NCCL");
     RegisterSchemas();
     Push("ncclCommInitRank", 0, nullptr, 0);
@@ -154,7 +152,6 @@ class Nccl {
     nvtxPayloadSchemaRegister(domain_, &attributes);
   }
   void Push(const char* name, uint64_t schema, const void* payload, size_t size) {
-    if (!options_.nvtx) return;
     const nvtxPayloadData_t data{schema, size, payload};
     nvtxEventAttributes_t attributes{};
     attributes.version = NVTX_VERSION;
@@ -168,11 +165,8 @@ class Nccl {
     }
     nvtxDomainRangePushEx(domain_, &attributes);
   }
-  void Pop() {
-    if (options_.nvtx) nvtxDomainRangePop(domain_);
-  }
+  void Pop() { nvtxDomainRangePop(domain_); }
 
-  const Options& options_;
   nvtxDomainHandle_t domain_ = nullptr;
 };
 
@@ -243,17 +237,14 @@ Options ParseOptions(int argc, char** argv) {
   options.ranks = number("WORLD_SIZE", 1);
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
-    if (word == "--no-nvtx") {
-      options.nvtx = false;
-    } else if (word == "--meet" && i + 1 < argc) {
+    if (word == "--meet" && i + 1 < argc) {
       options.meet = argv[++i];
     } else if (word == "--steps" && i + 1 < argc) {
       options.steps = std::strtoull(argv[++i], nullptr, 10);
     } else if (word == "--late" && i + 1 < argc) {
       options.late = std::atoi(argv[++i]);
     } else {
-      std::fprintf(stderr, "usage: %s --meet FILE [--steps N] [--late RANK] [--no-nvtx]\n",
-                   argv[0]);
+      std::fprintf(stderr, "usage: %s --meet FILE [--steps N] [--late RANK]\n", argv[0]);
       std::exit(2);
     }
   }

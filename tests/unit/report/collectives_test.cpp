@@ -247,6 +247,21 @@ TEST_F(CollectivesTest, WithoutNvtxByOrder) {
   EXPECT_EQ(found.unmatched_kernels, 2u);
 }
 
+// Where all calls are known from the communicator's creation on, their numbers count, not the
+// times.
+TEST_F(CollectivesTest, NumberedCallsNeedNoTimes) {
+  AddRanks(2);
+  for (uint32_t rank = 0; rank < 2; ++rank) Push(rank, 10, "ncclCommInitRank", 2), Pop(rank, 20);
+  for (uint64_t i = 1; i <= 5; ++i) {
+    Call(0, i * 10'000 * kUs, (i * 10'000 + 10) * kUs);
+    Call(1, (i * 10'000 + 700) * kUs, (i * 10'000 + 710) * kUs);
+  }
+  const Collectives& found = Find();
+  ASSERT_EQ(found.all.size(), 5u);
+  // No rank waits longer than its kernel ran.
+  for (const Collective& collective : found.all) EXPECT_EQ(collective.waited_ns(), 10 * kUs);
+}
+
 // What a recording that began later, on one rank at another collective, sees of a job: without
 // NVTX.
 TEST_F(CollectivesTest, WindowsThatBeginApartAreAligned) {
@@ -286,6 +301,7 @@ TEST_F(CollectivesTest, WhatCannotBeMatchedIsNotShown) {
 // The root of a broadcast leaves before a rank that came late; nobody waited for that one.
 TEST_F(CollectivesTest, OnlyThoseWhoNeedDataWaitInABroadcast) {
   AddRanks(3);
+  for (uint32_t rank = 0; rank < 3; ++rank) Push(rank, 10, "ncclCommInitRank", 3), Pop(rank, 20);
   Call(0, 100 * kUs, 110 * kUs, 8, "ncclBroadcast");
   Call(1, 60 * kUs, 112 * kUs, 8, "ncclBroadcast");
   Call(2, 900 * kUs, 910 * kUs, 8, "ncclBroadcast");
@@ -483,6 +499,7 @@ TEST(Impossible, LongerThanTheRankWasThere) {
 
 TEST_F(CollectivesTest, RanksThatCallOtherSizesDisagree) {
   AddRanks(2);
+  for (uint32_t rank = 0; rank < 2; ++rank) Push(rank, 10, "ncclCommInitRank", 2), Pop(rank, 20);
   Call(0, 100 * kUs, 150 * kUs, 8);
   Call(1, 100 * kUs, 150 * kUs, 16);
   EXPECT_FALSE(Find().all[0].agrees);
