@@ -78,8 +78,13 @@ class LateText {
  private:
   std::string DoingText(const Straggler& one) {
     const std::vector<FrameId> path = paths_.tree().Path(one.path);
-    std::string place = OwnLines(analysis_).Of(path, one.python_stacks);
-    if (place.empty()) place = readable_.OwnFunctions(one.path);
+    std::string place = readable_.OwnFunctions(one.path);
+    // "train.py:decode_images > train.py:spin:6"
+    const std::string line = OwnLines(analysis_).Of(path, one.python_stacks);
+    const size_t number = line.rfind(':');
+    if (number != std::string::npos && place.ends_with(line.substr(0, number))) {
+      place += line.substr(number);
+    }
     if (one.cause == LateCause::kNotRunning) return "it did not run, in " + place;
     if (one.cause == LateCause::kCpu) return "it was in " + place;
     return Format("its GPU ran {}, launched in {}", LabelOf(path.back()), place);

@@ -3,6 +3,7 @@ damaged captures, or recorded from the middle (make_job.cpp): what was planted i
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -203,8 +204,40 @@ def check_real_ranks():
         expect("communication", row["Communication (ns)"] > 0, True)
 
 
+def check_real_attach():
+    """Two ranks that were attached to one after the other: both were late at times that they wrote
+    down, sometimes in the same step."""
+    directory = CAPTURES / "ranks_attached"
+    accounts = json.loads((directory / "late.json").read_text())
+    (start_ns,) = re.findall(r"recording_info start_ns=(\d+)",
+                             report(directory / "rank0.xpu", "--dump"))
+    both = [row for row in table(directory, "collective_trace") if row["Arrived"] == 2]
+    expect("of two ranks", {row["Ranks"] for row in both}, {2})
+    begin, end = (int(start_ns) + both[at]["Start (ns)"] for at in (0, -1))
+    first, second = ([ns for ns in account["late_ns"] if begin < ns < end]
+                     for account in accounts)
+    long_ns, short_ns = (account["late_ms"] * 1_000_000 for account in accounts)
+
+    def is_near(ns, others):
+        return any(abs(ns - other) < 10_000_000 for other in others)
+
+    planted = [sum(long_ns - (short_ns if is_near(ns, second) else 0) for ns in first),
+               sum(short_ns for ns in second if not is_near(ns, first))]
+    rows = sorted(table(directory, "rank_sum"), key=lambda row: row["Rank"])
+    for row, planted_ns in zip(rows, planted):
+        ratio = row["Waited For (ns)"] / planted_ns
+        expect(f"rank {row['Rank']}: waited for {ratio:.3f} of what it was late",
+               abs(ratio - 1) < 0.05, True)
+    text = " ".join(report(directory).split())
+    for part in (f"Rank 0 came late to {len(first)} collectives", "late.py:decode_images",
+                 "rank 1 came late to", "late.py:tokenize"):
+        if part not in text:
+            raise AssertionError(f"no {part!r} in {text[:3000]}")
+
+
 def main():
     check_real_ranks()
+    check_real_attach()
     check_attached(4, 200)
     check_attached(64, 120)
     with tempfile.TemporaryDirectory() as place:

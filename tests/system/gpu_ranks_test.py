@@ -10,8 +10,8 @@ import time
 
 import xpu_testing
 from gpu_capture import GpuCapture
-from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, main, require_recording,
-                         table_rows)
+from xpu_testing import (PATIENCE_S, Workspace, expect, expect_in, main, report,
+                         require_recording, table_rows)
 
 WORKLOADS = pathlib.Path(__file__).resolve().parent.parent / "workloads"
 SCRIPT = WORKLOADS / "nccl_collectives.py"
@@ -159,6 +159,47 @@ def test_attach_to_two_ranks():
             lines = [line for line in capture.folded("--mode", "gpu", "--pid", str(pid))
                      if "pytorch_ranks.py:run" in line and "AllReduce" in line]
             expect(f"all-reduces of {pid} under the program's own function", len(lines) > 0, True)
+
+
+def test_attach_to_one_rank_after_the_other():
+    """The recordings begin at different collectives; each rank is late at times that it knows."""
+    require_gpus()
+    with Workspace() as work:
+        command = [os.environ["XPU_TEST_PYTHON"], "-m", "torch.distributed.run",
+                   "--nproc-per-node", str(RANKS), str(WORKLOADS / "late_ranks.py")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, **SETTINGS, "SECONDS": "20"}) as job:
+            deadline = time.monotonic() + PATIENCE_S
+            while len(pids := rank_processes(job.pid)) < RANKS and time.monotonic() < deadline:
+                time.sleep(0.1)
+            run = work.path / "run"
+            run.mkdir()
+            recorders = []
+            for number, pid in enumerate(pids):
+                recorders.append(subprocess.Popen(
+                    [xpu_testing.recorder(), "-p", str(pid), "-d", "3s", "-o",
+                     str(run / f"{number}.xpu")],
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+                time.sleep(0.5)
+            for recorder in recorders:
+                _, errors = recorder.communicate(timeout=PATIENCE_S)
+                expect(f"status of xpu-record ({errors})", recorder.returncode, 0)
+            output, errors = job.communicate(timeout=PATIENCE_S)
+        expect(f"status of the job ({errors[-2000:]})", job.returncode, 0)
+        show(run)
+        late = {account["rank"]: account["late_ns"]
+                for account in map(json.loads, filter(lambda line: line.startswith("{"),
+                                                      output.splitlines()))}
+        expect("ranks that were late", sorted(late), list(range(RANKS)))
+        rows = {row["Rank"]: row for row in table_rows(run, "rank_sum")}
+        # 40 ms in each fifth step, less 25 ms in each 35th; 25 ms in each seventh without these.
+        ratio = rows[0]["Waited For (ns)"] / rows[1]["Waited For (ns)"]
+        planted = (7 * 40 - 25) / (4 * 25)
+        expect(f"rank 0 to rank 1: {ratio:.2f}, planted {planted:.2f}",
+               abs(ratio / planted - 1) < 0.25, True)
+        text = " ".join(report(run).split())
+        for function in ("late_ranks.py:decode_images", "late_ranks.py:tokenize"):
+            expect_in("the first finding", function, text)
 
 
 if __name__ == "__main__":
