@@ -252,20 +252,24 @@ class PartFilter {
       of_threads_.push_back(of_processes_.back() && WantsThread(track));
     }
   }
+  // As reports number it, or as its host does.
+  static bool AllowsId(const std::vector<uint32_t>& wanted, uint32_t id) {
+    return Allows(wanted, id) || Allows(wanted, HostId(id));
+  }
   bool WantsProcess(const Track& track) const {
     const Containers& containers = analysis_.containers;
     const std::vector<std::string>& names = options_.containers;
     const auto is_called = [&](const std::string& name) {
       return track.container != nullptr && containers.IsCalled(*track.container, name);
     };
-    return Allows(options_.pids, track.pid) &&
+    return AllowsId(options_.pids, track.pid) &&
            Allows(options_.hosts, analysis_.job.hosts()[track.host]) &&
            Allows(options_.ranks, track.rank) &&
            (names.empty() || std::any_of(names.begin(), names.end(), is_called));
   }
   bool WantsThread(const Track& track) const {
     const std::string_view thread = analysis_.model.Text(track.name);
-    return Allows(options_.tids, track.tid) &&
+    return AllowsId(options_.tids, track.tid) &&
            (Allows(options_.comms, thread) ||
             (track.process && Allows(options_.comms, analysis_.processes.Name(track.process))));
   }

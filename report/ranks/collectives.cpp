@@ -16,7 +16,7 @@ namespace xpu {
 namespace {
 
 // Sets what the parts say together. Of operations that are not mutual some ranks leave before
-// others enter: the last one is then the last that some rank waited for.
+// others enter, for which they did not wait then.
 void Measure(Collective& collective) {
   std::vector<CollectivePart>& parts = collective.parts;
   std::stable_sort(
@@ -34,7 +34,8 @@ void Measure(Collective& collective) {
   if (order.empty()) return;
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return parts[a].arrived_ns < parts[b].arrived_ns; });
-  size_t last = order.size() - 1;
+  size_t awaited = order.size() - 1;
+  collective.last = order.back();
   if (!IsMutual(collective.operation)) {
     uint64_t ended_ns = 0;  // by those that arrived before
     std::vector<uint64_t> ended;
@@ -42,16 +43,17 @@ void Measure(Collective& collective) {
       ended.push_back(ended_ns);
       ended_ns = std::max(ended_ns, parts[i].end_ns);
     }
-    while (last > 0 && ended[last] <= parts[order[last]].arrived_ns) --last;
+    while (awaited > 0 && ended[awaited] <= parts[order[awaited]].arrived_ns) --awaited;
   }
-  collective.last = order[last];
+  collective.awaited = order[awaited];
   collective.first_arrival_ns = parts[order.front()].arrived_ns;
-  collective.last_arrival_ns = parts[order[last]].arrived_ns;
-  collective.second_last_arrival_ns = parts[order[last == 0 ? 0 : last - 1]].arrived_ns;
+  collective.last_arrival_ns = parts[order.back()].arrived_ns;
+  collective.awaited_arrival_ns = parts[order[awaited]].arrived_ns;
+  collective.before_awaited_ns = parts[order[awaited == 0 ? 0 : awaited - 1]].arrived_ns;
   // Clocks of hosts that are off may have the last one arrive after the end.
   collective.end_ns = std::max(collective.end_ns, collective.last_arrival_ns);
   for (CollectivePart& part : parts) {
-    const uint64_t until_ns = std::min(collective.last_arrival_ns, part.end_ns);
+    const uint64_t until_ns = std::min(collective.awaited_arrival_ns, part.end_ns);
     part.waited_ns = until_ns - std::min(until_ns, part.arrived_ns);
   }
 }
@@ -329,6 +331,21 @@ const Collectives& CollectivesOf(const Analysis& analysis) {
   return analysis.memo.Get<Collectives>("", [&] {
     return MayHaveCollectives(analysis.model) ? FindCollectives(analysis.trace()) : Collectives{};
   });
+}
+
+Collectives ShownCollectives(const Analysis& analysis) {
+  Collectives found = CollectivesOf(analysis);
+  if (analysis.shown.filter_text.empty()) return found;
+  std::erase_if(found.all, [&](const Collective& collective) {
+    return std::none_of(collective.parts.begin(), collective.parts.end(),
+                        [&](const CollectivePart& part) { return IsShown(analysis, part); });
+  });
+  return found;
+}
+
+bool IsShown(const Analysis& analysis, const CollectivePart& part) {
+  if (part.work != CollectivePart::kNone) return analysis.shown.work.Has(part.work);
+  return part.range != CollectivePart::kNone && analysis.shown.nvtx_ranges.Has(part.range);
 }
 
 }  // namespace xpu

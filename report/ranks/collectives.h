@@ -40,6 +40,9 @@ Collectives MatchCalls(const RankCalls& calls, const std::vector<uint32_t>& host
 Collectives FindCollectives(const Trace& trace);
 // The same, found once.
 const Collectives& CollectivesOf(const Analysis& analysis);
+// Those with a part that is shown, each with all of its ranks.
+Collectives ShownCollectives(const Analysis& analysis);
+bool IsShown(const Analysis& analysis, const CollectivePart& part);
 
 // ---- host_clocks.cpp
 //

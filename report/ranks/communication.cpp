@@ -8,6 +8,7 @@
 
 #include "report/base/intervals.h"
 #include "report/ranks/collectives.h"
+#include "report/workload/step_selection.h"
 
 namespace xpu {
 namespace {
@@ -55,7 +56,7 @@ struct RankSteps {
 
 std::map<uint32_t, RankSteps> StepsOf(Analysis& analysis, const StepDefinition& definition) {
   std::map<uint32_t, RankSteps> found;
-  for (StepSeries& series : FindSteps(analysis, definition)) {
+  for (StepSeries& series : ShownSteps(FindSteps(analysis, definition), {}, analysis.shown)) {
     RankSteps& of = found[series.thread.pid];
     if (!of.steps.empty()) continue;
     of.steps = std::move(series.steps);

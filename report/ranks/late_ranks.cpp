@@ -37,7 +37,7 @@ class StragglerFinder {
     std::map<Member, uint64_t> ended_ns;  // the collective before
     for (const Collective& collective : collectives_.all) {
       if (const uint64_t waited_ns = collective.waited_ns(); waited_ns > 0) {
-        const CollectivePart& late = collective.parts[collective.last];
+        const CollectivePart& late = collective.parts[collective.awaited];
         const uint64_t lateness_ns = waited_ns / (collective.arrived - 1);
         const auto [cause, path, stacks] = CauseOf(late, ended_ns[late.member()], lateness_ns);
         Straggler& one = found[{late.member(), cause, path}];

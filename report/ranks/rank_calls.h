@@ -58,20 +58,22 @@ struct Collective {
 
   // From the parts with times:
   size_t arrived = 0;
-  size_t last = 0;  // of `parts`, the one that others waited for, which arrived last
+  size_t last = 0;     // of `parts`, the one that arrived last
+  size_t awaited = 0;  // likewise, the last one that some other one waited for
   uint64_t first_arrival_ns = 0;
   uint64_t last_arrival_ns = 0;
-  uint64_t second_last_arrival_ns = 0;
+  uint64_t awaited_arrival_ns = 0;
+  uint64_t before_awaited_ns = 0;  // the arrival before that
   uint64_t end_ns = 0;
 
-  bool is_complete() const { return ranks != 0 && arrived >= ranks; }
+  bool is_complete() const { return ranks > 1 && arrived >= ranks; }
   bool is_grouped() const;
   // From the last arrival to the end: the time in which data can move.
   uint64_t transfer_ns() const { return end_ns - last_arrival_ns; }
-  // How long the others waited for the last one, added up.
+  // How long the others waited for that one, added up.
   uint64_t waited_ns() const;
-  // How much later than the one before it the last one was.
-  uint64_t delay_ns() const { return last_arrival_ns - second_last_arrival_ns; }
+  // How much later than the one before it that one was.
+  uint64_t delay_ns() const { return awaited_arrival_ns - before_awaited_ns; }
 };
 
 // "AllReduce" of "ncclAllReduce"; "": not a collective.

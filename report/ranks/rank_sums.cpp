@@ -10,6 +10,7 @@
 #include "report/query/own_lines.h"
 #include "report/query/readable_paths.h"
 #include "report/query/statistics.h"
+#include "report/workload/step_selection.h"
 
 namespace xpu {
 namespace {
@@ -52,7 +53,7 @@ class LateText {
       : analysis_(analysis), paths_(analysis, {}), readable_(analysis, paths_.tree()) {}
 
   std::string Make() {
-    const Collectives& collectives = CollectivesOf(analysis_);
+    const Collectives collectives = ShownCollectives(analysis_);
     const auto time_ns = static_cast<double>(TimeOfRanksNs(collectives));
     std::string text;
     uint64_t first_ns = 0;
@@ -107,14 +108,16 @@ std::vector<RankSum> FindRankSums(Analysis& analysis, const std::vector<GpuBusy>
                                   const StepDefinition& steps) {
   std::map<uint32_t, RankSum> sums;
   std::map<uint32_t, std::set<uint32_t>> gpus;
-  for (const Collective& collective : CollectivesOf(analysis).all) {
+  std::set<uint32_t> shown;
+  for (const Collective& collective : ShownCollectives(analysis).all) {
     for (const CollectivePart& part : collective.parts) {
+      if (IsShown(analysis, part)) shown.insert(part.rank);
       RankSum& of = sums[part.rank];
       of.waited_ns = AddSaturated(of.waited_ns, part.waited_ns);
       if (part.has_times()) gpus[part.rank].insert(part.gpu);
     }
     if (collective.arrived == 0) continue;
-    RankSum& last = sums[collective.parts[collective.last].rank];
+    RankSum& last = sums[collective.parts[collective.awaited].rank];
     last.awaited_ns = AddSaturated(last.awaited_ns, collective.waited_ns());
   }
   if (sums.empty()) return {};
@@ -122,11 +125,12 @@ std::vector<RankSum> FindRankSums(Analysis& analysis, const std::vector<GpuBusy>
     sums[row.rank].communication = row;
   }
   std::map<uint32_t, uint64_t> medians;  // by process; its first series is that of its rank
-  for (const StepSeries& series : FindSteps(analysis, steps)) {
+  for (const StepSeries& series : ShownSteps(FindSteps(analysis, steps), {}, analysis.shown)) {
     medians.try_emplace(series.thread.pid, MedianStepNs(series));
   }
   std::vector<RankSum> rows;
   for (auto& [rank, sum] : sums) {
+    if (!shown.contains(rank)) continue;  // others of its collectives are
     sum.rank = rank;
     const auto median = medians.find(analysis.job.ranks()[rank].pid);
     if (median != medians.end()) sum.step_ns = median->second;

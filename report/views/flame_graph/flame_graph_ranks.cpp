@@ -62,12 +62,12 @@ void AddRankLanes(const Analysis& analysis, const std::vector<StepSeries>& steps
   std::map<uint32_t, std::vector<Lateness>> late;  // by rank
   uint64_t from_ns = ~uint64_t{0};
   uint64_t to_ns = 0;
-  for (const Collective& collective : CollectivesOf(analysis).all) {
+  for (const Collective& collective : ShownCollectives(analysis).all) {
     for (const CollectivePart& part : collective.parts) late.try_emplace(part.rank);
     if (collective.arrived == 0) continue;
     from_ns = std::min(from_ns, collective.first_arrival_ns);
     to_ns = std::max(to_ns, collective.end_ns);
-    const CollectivePart& last = collective.parts[collective.last];
+    const CollectivePart& last = collective.parts[collective.awaited];
     const uint64_t waited_ns = collective.waited_ns();
     if (waited_ns > 0) late[last.rank].push_back({last.called_ns, waited_ns});
   }

@@ -85,7 +85,7 @@ std::string KernelsText(uint64_t count) {
 }
 
 void WriteCollectives(const Analysis& analysis, SummaryText& text) {
-  const Collectives& found = CollectivesOf(analysis);
+  const Collectives found = ShownCollectives(analysis);
   if (found.all.empty()) {
     if (found.unmatched_kernels == 0) return;
     return text.Paragraph("NCCL", Format("{}, whose collectives could not be matched: at no offset "

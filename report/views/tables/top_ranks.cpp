@@ -78,26 +78,17 @@ std::string_view CauseText(LateCause cause) {
   return "not known";
 }
 
-// Returns the collectives with a part that is shown, each with all of its ranks.
-Collectives CollectivesShown(const Analysis& analysis) {
-  Collectives found = CollectivesOf(analysis);
-  if (analysis.shown.filter_text.empty()) return found;
-  const auto is_shown = [&](const CollectivePart& part) {
-    if (part.work != CollectivePart::kNone) return analysis.shown.work.Has(part.work);
-    return part.range != CollectivePart::kNone && analysis.shown.nvtx_ranges.Has(part.range);
-  };
-  std::erase_if(found.all, [&](const Collective& collective) {
-    return std::none_of(collective.parts.begin(), collective.parts.end(), is_shown);
-  });
-  return found;
-}
-
 }  // namespace
 
 void FillCollectives(TableSource& source, Table& table) {
-  const auto found = std::make_shared<const Collectives>(CollectivesShown(source.analysis));
+  const auto found = std::make_shared<const Collectives>(ShownCollectives(source.analysis));
   std::map<std::tuple<uint64_t, CollectiveMatch, std::string, uint64_t, std::string>, CollectiveRow>
       kinds;
+  std::map<uint64_t, size_t> most;  // ranks that arrived, by communicator
+  for (const Collective& collective : found->all) {
+    size_t& of = most[collective.communicator];
+    of = std::max(of, collective.arrived);
+  }
   for (const Collective& collective : found->all) {
     CollectiveRow& row = kinds[{collective.communicator, collective.match, collective.operation,
                                 collective.bytes, MatchText(collective)}];
@@ -105,7 +96,8 @@ void FillCollectives(TableSource& source, Table& table) {
     ++row.count;
     if (collective.is_complete()) ++row.complete;
     row.waited_ns = AddSaturated(row.waited_ns, collective.waited_ns());
-    if (collective.arrived == 0) continue;
+    // When the last one arrived is not known of those that fewer ranks have recorded than others.
+    if (collective.arrived < 2 || collective.arrived < most[collective.communicator]) continue;
     row.transfers_ns.push_back(collective.transfer_ns());
     row.transfer_ns = AddSaturated(row.transfer_ns, collective.transfer_ns());
   }
@@ -137,7 +129,7 @@ void FillCollectives(TableSource& source, Table& table) {
 void FillCollectiveTrace(TableSource& source, Table& table) {
   const Analysis& analysis = source.analysis;
   const uint64_t start_ns = StartOf(analysis.model);
-  std::vector<Collective> rows = CollectivesShown(analysis).all;
+  std::vector<Collective> rows = ShownCollectives(analysis).all;
   SetRows(table, std::move(rows), [&analysis, start_ns](const Collective& row, Row& cells) {
     const double transfer_ns = static_cast<double>(row.transfer_ns());
     const Bandwidth bandwidth = row.is_grouped()
@@ -179,7 +171,7 @@ void FillRanks(TableSource& source, Table& table) {
 
 void FillStragglers(TableSource& source, Table& table) {
   Analysis& analysis = source.analysis;
-  const Collectives collectives = CollectivesShown(analysis);
+  const Collectives collectives = ShownCollectives(analysis);
   const auto paths = std::make_shared<CallPaths>(analysis, PathOptions());
   std::vector<Straggler> rows = FindStragglers(analysis, collectives, *paths);
   if (AreImpossible(collectives)) AppendFormat(source.notes, "{}\n", kImpossible);
@@ -207,7 +199,8 @@ void FillCommunication(TableSource& source, bool each_step, Table& table) {
          std::to_string(row.duration_ns), std::to_string(row.communication_ns),
          std::to_string(row.computation_ns), std::to_string(row.both_ns),
          std::to_string(row.exposed_ns()), Percent(row.both_ns, row.communication_ns),
-         Percent(row.exposed_ns(), row.duration_ns), HostName(analysis, row.rank)});
+         Percent(std::min(row.exposed_ns(), row.duration_ns), row.duration_ns),
+         HostName(analysis, row.rank)});
   });
 }
 

@@ -133,9 +133,9 @@ void TraceCollectives::Write(size_t at, uint32_t& arrows) {
   const TraceTrack track = tracks_.Collectives(rank, part.arrived_ns, part.end_ns);
   sink_.Slice(track, sink_.Name(collective.operation, "collective"), part.arrived_ns, part.end_ns);
   First& first = first_[slices_[at].collective];
-  const bool is_last = slices_[at].part == collective.last;
+  const bool is_last = slices_[at].part == collective.awaited;
   const bool is_first = first.track.tid == 0;
-  const uint32_t last_work = collective.parts[collective.last].work;
+  const uint32_t last_work = collective.parts[collective.awaited].work;
   if (is_first && !is_last && analysis_.shown.work.Has(last_work)) {
     first = {track, ++arrows, part.arrived_ns};
     sink_.BeginArrows(first.arrow, 1);

@@ -306,7 +306,9 @@ TEST_F(CollectivesTest, OnlyThoseWhoNeedDataWaitInABroadcast) {
   Call(1, 60 * kUs, 112 * kUs, 8, "ncclBroadcast");
   Call(2, 900 * kUs, 910 * kUs, 8, "ncclBroadcast");
   const Collective& broadcast = Find().all.at(0);
-  EXPECT_EQ(broadcast.parts[broadcast.last].rank, 0u);
+  EXPECT_EQ(broadcast.parts[broadcast.last].rank, 2u);
+  EXPECT_EQ(broadcast.parts[broadcast.awaited].rank, 0u);
+  EXPECT_EQ(broadcast.transfer_ns(), 10 * kUs);
   EXPECT_EQ(broadcast.waited_ns(), 40 * kUs);
 }
 
