@@ -108,6 +108,7 @@ class Matcher {
                        return a.first_arrival_ns < b.first_arrival_ns;
                      });
     found_.unmatched_kernels += calls_.unmatched_kernels;
+    found_.hidden = calls_.hidden;
     std::map<uint32_t, uint32_t> gpus;
     for (const RankCall& call : calls_.calls) {
       if (!call.part.has_times()) continue;

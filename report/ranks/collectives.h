@@ -25,6 +25,7 @@ namespace xpu {
 struct Collectives {
   std::vector<Collective> all;      // in order of their first arrival; those without times last
   uint64_t unmatched_kernels = 0;   // of NCCL, without a call or a place in an order
+  uint64_t hidden = 0;              // RankCalls::hidden
   std::set<uint32_t> several = {};  // ranks, in Job::ranks(), whose process drives several GPUs
 
   bool DrivesSeveral(uint32_t rank) const { return several.contains(rank); }

@@ -301,7 +301,8 @@ class CallFinder {
   void FindCaptured() {
     for (uint32_t i = 0; !by_nvtx_.empty() && i < launches_.size(); ++i) {
       if (launches_.Get<&Launch::graph_nodes>(i) == 0) continue;
-      if (const uint32_t call = CallAround(launches_[i]); call != kNone) templates_.insert(call);
+      const uint32_t call = CallAround(launches_[i]);
+      if (call != kNone && templates_.insert(call).second) ++found_.hidden;
     }
   }
 

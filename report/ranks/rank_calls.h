@@ -126,6 +126,7 @@ struct RankCalls {
   // Those whose creation is recorded, and so all of their calls.
   std::set<std::pair<uint64_t, uint32_t>> created;  // likewise
   uint64_t unmatched_kernels = 0;                   // of NCCL, without a call
+  uint64_t hidden = 0;  // calls captured into CUDA graphs whose replays are recorded as a whole
 };
 
 RankCalls FindRankCalls(const Trace& trace);

@@ -105,6 +105,12 @@ void WriteCollectives(const Analysis& analysis, SummaryText& text) {
     AppendFormat(line, "; {} not matched", KernelsText(found.unmatched_kernels));
   }
   text.Paragraph("NCCL", line + ": --table collective_sum");
+  if (found.hidden != 0) {
+    text.Paragraph("",
+                   Format("{} calls are in CUDA graphs, whose replays are recorded as a whole: who "
+                          "waits in them is not known (xpu-record --cuda-graph-trace=node)",
+                          WithThousands(found.hidden)));
+  }
   if (AreImpossible(found)) text.Paragraph("", kImpossible);
 }
 

@@ -424,6 +424,7 @@ TEST_F(CollectivesTest, CapturedCallsAreNotStuck) {
   builder_.End(20'000'000 * kUs);
   const Collectives& found = Find();
   EXPECT_EQ(found.all.size(), 1u);
+  EXPECT_EQ(found.hidden, 2u);
   EXPECT_TRUE(FindStuckCollectives(found).empty());
 }
 
