@@ -201,8 +201,9 @@ def test_elf_file_in_memory_keeps_its_names():
         program = own_copy(work, "cpu_hot")
         subprocess.run(["objcopy", "--remove-section=.note.gnu.build-id", program], check=True)
         record(work, "python3", "-c", script, program)
-        counts, total = frames(samples_of(work))
-        expect(f"named ({counts})", counts.get("RunHotLoop", 0) > 0.7 * total, True)
+        # Python, which starts it, has samples too.
+        counts, _ = frames(samples_of(work))
+        expect(f"named ({counts})", counts.get("RunHotLoop", 0) > 0.9 * counts["main"] > 0, True)
 
 
 # Of all addresses, so that any code without a name gets this one.
@@ -317,7 +318,8 @@ def test_generated_code_in_the_place_of_a_library():
             counts, total = frames(stacks)
             expect(f"{how} ({counts})", counts["[anon]"] > 0.9 * total, True)
             expect(f"{how}: names of the library ({counts})",
-                   [f for f in counts if "libresolv" in f or f.startswith("ns_")], [])
+                   [f for f in counts if "libresolv" in f or
+                    f.startswith("ns_") and not f.endswith("_[k]")], [])
             expect(f"{how}: losses", work.capture().losses(),
                    {"moved_code_unknown": 1} if how == "mixed" else {})
         with Workspace() as work:
