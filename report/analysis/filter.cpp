@@ -252,7 +252,7 @@ class PartFilter {
       of_threads_.push_back(of_processes_.back() && WantsThread(track));
     }
   }
-  // As reports number it, or as its host does.
+  // An id may be given as reports number it, or as its host does.
   static bool AllowsId(const std::vector<uint32_t>& wanted, uint32_t id) {
     return Allows(wanted, id) || Allows(wanted, HostId(id));
   }

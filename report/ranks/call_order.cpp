@@ -15,7 +15,7 @@ constexpr size_t kNoSlot = ~size_t{0};
 // Clocks of two hosts do not move further apart in one second.
 constexpr uint64_t kDriftNsPerSecond = 100'000;
 // Clocks of hosts differ by no more, unless nobody set them.
-constexpr int64_t kFarthestClocksNs = 1'000'000'000;
+constexpr uint64_t kFarthestClocksNs = 1'000'000'000;
 constexpr size_t kMostCandidates = 4096;
 constexpr size_t kMostClose = 32;  // candidates on one clock
 constexpr size_t kSampled = 64;    // collectives that are compared to learn the error of a clock
@@ -38,7 +38,7 @@ uint64_t Shifted(uint64_t ns, int64_t shift_ns) { return ns + static_cast<uint64
 // Finds the slot of each call of a list.
 class CallOrder::Placing {
  public:
-  // What counts of a call.
+  // The fields of a call that decide its place.
   struct Entry {
     uint64_t arrived_ns;
     uint64_t end_ns;  // 0: its times are not known
@@ -79,7 +79,7 @@ class CallOrder::Placing {
   // too little fits.
   bool Search() {
     const size_t to = entries_.size();
-    places_.assign(entries_.size(), kNoSlot);
+    places_.assign(to, kNoSlot);
     shifts_.clear();
     last_end_ns_ = 0;
     if (!error_.is_known && !FindShift()) return false;
@@ -89,7 +89,7 @@ class CallOrder::Placing {
     for (size_t i = 0; i < to;) {
       const size_t anchor = NextMutual(i, to);
       if (anchor == to) break;
-      const auto [slot, run] = BestFor(anchor, next_slot);
+      const size_t slot = BestFor(anchor, next_slot);
       if (IsWithin(anchor)) ++tried;
       if (slot == kNoSlot) {
         i = anchor + 1;
@@ -117,7 +117,7 @@ class CallOrder::Placing {
   const std::vector<Entry>& entries() const { return entries_; }
   const std::vector<size_t>& places() const { return places_; }
   size_t matched() const { return matched_; }
-  // What to add to the times of a call of the list.
+  // Returns the correction of the times of a call of the list.
   int64_t ShiftAt(size_t i) const {
     int64_t shift_ns = shifts_.empty() ? shift_ns_ : shifts_.front().second;
     const auto after = std::upper_bound(
@@ -150,7 +150,7 @@ class CallOrder::Placing {
            Shifted(entries_[i].arrived_ns, shift_ns_) <= order_.end_ns_;
   }
 
-  // By how much the end of the slot is later.
+  // Returns the time from the end of the call to that of the slot.
   int64_t Distance(size_t i, size_t slot) const {
     return Minus(slots_[slot].earliest_end_ns, entries_[i].end_ns);
   }
@@ -206,15 +206,16 @@ class CallOrder::Placing {
   }
   bool follows() const { return !error_.is_known || error_.ns != 0; }
 
-  // The slot that the call belongs to, with the calls after it.
-  std::pair<size_t, Run> BestFor(size_t anchor, size_t next_slot) {
+  // Returns the slot that the call belongs to with the calls after it; kNoSlot: it has none.
+  size_t BestFor(size_t anchor, size_t next_slot) {
     const uint64_t tolerance_ns = ToleranceNs(anchor, last_end_ns_);
     const uint64_t start_ns = Shifted(entries_[anchor].arrived_ns, shift_ns_);
     const std::vector<uint64_t>& ended_ns = order_.ended_ns_;
     const auto from = std::partition_point(
         ended_ns.begin() + static_cast<ptrdiff_t>(next_slot), ended_ns.end(),
         [&](uint64_t ns) { return Minus(start_ns, ns) > static_cast<int64_t>(tolerance_ns); });
-    std::pair<size_t, Run> best = {kNoSlot, {}};
+    size_t best = kNoSlot;
+    Run best_run;
     size_t candidates = 0;
     for (auto slot = static_cast<size_t>(from - ended_ns.begin());
          slot < slots_.size() && candidates < kMostClose; ++slot) {
@@ -223,7 +224,9 @@ class CallOrder::Placing {
       if (!IsSame(anchor, slot) || !Overlap(anchor, slot, tolerance_ns)) continue;
       ++candidates;
       const Run run = RunFrom(anchor, slot, kComparedRun, true);
-      if (best.first == kNoSlot || IsBetter(run, best.second)) best = {slot, run};
+      if (best != kNoSlot && !IsBetter(run, best_run)) continue;
+      best = slot;
+      best_run = run;
     }
     return best;
   }
@@ -265,7 +268,7 @@ class CallOrder::Placing {
     };
     for (size_t slot = 0; slot < slots_.size() && candidates < kMostCandidates; ++slot) {
       if (!slots_[slot].has_times() || !IsSame(anchor, slot)) continue;
-      if (Absolute(Distance(anchor, slot)) > static_cast<uint64_t>(kFarthestClocksNs)) continue;
+      if (Absolute(Distance(anchor, slot)) > kFarthestClocksNs) continue;
       ++candidates;
       try_pair(anchor, slot);
     }
@@ -279,7 +282,7 @@ class CallOrder::Placing {
     for (size_t i = anchor + 1;
          first < slots_.size() && i < entries_.size() && candidates < 2 * kMostCandidates; ++i) {
       if (!IsTimed(i) || !IsSame(i, first)) continue;
-      if (Absolute(Distance(i, first)) > static_cast<uint64_t>(kFarthestClocksNs)) continue;
+      if (Absolute(Distance(i, first)) > kFarthestClocksNs) continue;
       ++candidates;
       try_pair(i, first);
     }

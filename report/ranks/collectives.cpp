@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -161,7 +162,7 @@ class Matcher {
     Take(order, communicator, known == calls_.sizes.end() ? 0 : known->second);
   }
 
-  // Of the sender and the receiver, by their places in the communicator.
+  // Adds a message to those of its sender and receiver, by their places in the communicator.
   void AddPair(uint32_t i, bool sends,
                std::map<std::tuple<uint64_t, uint32_t, uint32_t>, Lists>& pairs) {
     const RankCall& call = calls_.calls[i];
@@ -334,10 +335,11 @@ const Collectives& CollectivesOf(const Analysis& analysis) {
   });
 }
 
-Collectives ShownCollectives(const Analysis& analysis) {
-  Collectives found = CollectivesOf(analysis);
-  if (analysis.shown.filter_text.empty()) return found;
-  std::erase_if(found.all, [&](const Collective& collective) {
+std::shared_ptr<const Collectives> ShownCollectives(const Analysis& analysis) {
+  const Collectives& all = CollectivesOf(analysis);
+  if (analysis.shown.filter_text.empty()) return {std::shared_ptr<const void>(), &all};
+  const auto found = std::make_shared<Collectives>(all);
+  std::erase_if(found->all, [&](const Collective& collective) {
     return std::none_of(collective.parts.begin(), collective.parts.end(),
                         [&](const CollectivePart& part) { return IsShown(analysis, part); });
   });

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <span>
 #include <vector>
@@ -41,8 +42,10 @@ Collectives MatchCalls(const RankCalls& calls, const std::vector<uint32_t>& host
 Collectives FindCollectives(const Trace& trace);
 // The same, found once.
 const Collectives& CollectivesOf(const Analysis& analysis);
-// Those with a part that is shown, each with all of its ranks.
-Collectives ShownCollectives(const Analysis& analysis);
+// Returns the collectives with a part that is shown, each with all of its ranks. Without a filter
+// they are those of CollectivesOf(), which are many, and not copied: the analysis must outlive
+// them.
+std::shared_ptr<const Collectives> ShownCollectives(const Analysis& analysis);
 bool IsShown(const Analysis& analysis, const CollectivePart& part);
 
 // ---- host_clocks.cpp

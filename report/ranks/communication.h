@@ -1,9 +1,11 @@
 // How long each rank communicated, computed, and did both at once.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "report/base/text.h"
 #include "report/workload/steps.h"
 
 namespace xpu {
@@ -18,6 +20,11 @@ struct Communication {
   uint64_t both_ns = 0;
 
   uint64_t exposed_ns() const { return communication_ns - both_ns; }
+  // The part of the duration, at most all of it: kernels may run on after the step that launched
+  // them.
+  double exposed_percent() const {
+    return PercentOf(std::min(exposed_ns(), duration_ns), duration_ns);
+  }
 };
 
 // Kernels are of the step that launched them. Of each rank, all of its steps after the warm-up

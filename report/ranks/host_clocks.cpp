@@ -85,7 +85,8 @@ struct HostKernels {
   std::vector<uint32_t> host_of = {};  // by rank, which is any number here
 };
 
-// Of long recordings some short times are enough, the same ones of all ranks.
+// The times of a long recording from which kernels are taken, the same ones for all ranks: some
+// short times are enough.
 struct Sampling {
   uint64_t from_ns = 0;
   uint64_t period_ns = 0;  // 0: all

@@ -71,7 +71,7 @@ class StragglerFinder {
     PathId path = {};
     std::map<StackId, uint64_t> python_stacks = {};
   };
-  // What a thread did for some time.
+  // The time that a thread ran or waited, and its paths then.
   struct Ran {
     uint64_t ns = 0;
     std::map<PathId, uint64_t> times = {};

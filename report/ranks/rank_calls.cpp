@@ -157,7 +157,7 @@ class CallFinder {
       bool is_collective = false;
     };
     std::map<StringId, Name> names;
-    std::map<uint32_t, bool> seen;  // launches that are sites
+    std::set<uint32_t> seen;  // launches that are sites
     for (uint32_t i = 0; i < work_.size(); ++i) {
       if (work_.Get<&GpuWork::kind>(i) != WorkKind::kKernel) continue;
       const StringId id =
@@ -177,7 +177,7 @@ class CallFinder {
       }
       by_nvtx_kernels_.push_back(i);
       const uint32_t place = SiteOf(work);
-      if (place == GpuWork::kNoLaunch || !seen.try_emplace(place, true).second) continue;
+      if (place == GpuWork::kNoLaunch || !seen.insert(place).second) continue;
       const Launch launch = launches_[place];
       sites_[ThreadOf(launch)].push_back({place, work.gpu, work.creation != GpuWork::kNoLaunch});
     }

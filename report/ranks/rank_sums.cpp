@@ -53,7 +53,8 @@ class LateText {
       : analysis_(analysis), paths_(analysis, {}), readable_(analysis, paths_.tree()) {}
 
   std::string Make() {
-    const Collectives collectives = ShownCollectives(analysis_);
+    const std::shared_ptr<const Collectives> shown = ShownCollectives(analysis_);
+    const Collectives& collectives = *shown;
     const auto time_ns = static_cast<double>(TimeOfRanksNs(collectives));
     std::string text;
     uint64_t first_ns = 0;
@@ -109,7 +110,8 @@ std::vector<RankSum> FindRankSums(Analysis& analysis, const std::vector<GpuBusy>
   std::map<uint32_t, RankSum> sums;
   std::map<uint32_t, std::set<uint32_t>> gpus;
   std::set<uint32_t> shown;
-  for (const Collective& collective : ShownCollectives(analysis).all) {
+  const std::shared_ptr<const Collectives> collectives = ShownCollectives(analysis);
+  for (const Collective& collective : collectives->all) {
     for (const CollectivePart& part : collective.parts) {
       if (IsShown(analysis, part)) shown.insert(part.rank);
       RankSum& of = sums[part.rank];

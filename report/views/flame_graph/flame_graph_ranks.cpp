@@ -62,7 +62,8 @@ void AddRankLanes(const Analysis& analysis, const std::vector<StepSeries>& steps
   std::map<uint32_t, std::vector<Lateness>> late;  // by rank
   uint64_t from_ns = ~uint64_t{0};
   uint64_t to_ns = 0;
-  for (const Collective& collective : ShownCollectives(analysis).all) {
+  const std::shared_ptr<const Collectives> collectives = ShownCollectives(analysis);
+  for (const Collective& collective : collectives->all) {
     for (const CollectivePart& part : collective.parts) late.try_emplace(part.rank);
     if (collective.arrived == 0) continue;
     from_ns = std::min(from_ns, collective.first_arrival_ns);

@@ -85,7 +85,8 @@ std::string KernelsText(uint64_t count) {
 }
 
 void WriteCollectives(const Analysis& analysis, SummaryText& text) {
-  const Collectives found = ShownCollectives(analysis);
+  const std::shared_ptr<const Collectives> shown = ShownCollectives(analysis);
+  const Collectives& found = *shown;
   if (found.all.empty()) {
     if (found.unmatched_kernels == 0) return;
     return text.Paragraph("NCCL", Format("{}, whose collectives could not be matched: at no offset "
@@ -132,15 +133,13 @@ void WriteRankSums(Analysis& analysis, const std::vector<GpuBusy>& busy,
   for (size_t i = 0; i < std::min(rows.size(), kMost); ++i) {
     const RankSum& row = rows[i];
     const JobRank& rank = analysis.job.ranks()[row.rank];
-    const Communication& all = row.communication;
     const std::string host =
         analysis.job.hosts().size() > 1 ? " on " + analysis.job.hosts()[rank.host] : "";
-    text.Row(
-        Format("  {:>9} {:>6.1f} {:>9.1f} {:>10} {:>11}  ",
-               row.step_ns == 0 ? "-" : HumanDuration(row.step_ns),
-               PercentOf(row.busy_ns, row.active_ns), PercentOf(all.exposed_ns(), all.duration_ns),
-               HumanDuration(row.waited_ns), HumanDuration(row.awaited_ns)),
-        Format("{}{} (pid {})", rank.number, host, HostId(rank.pid)));
+    text.Row(Format("  {:>9} {:>6.1f} {:>9.1f} {:>10} {:>11}  ",
+                    row.step_ns == 0 ? "-" : HumanDuration(row.step_ns),
+                    PercentOf(row.busy_ns, row.active_ns), row.communication.exposed_percent(),
+                    HumanDuration(row.waited_ns), HumanDuration(row.awaited_ns)),
+             Format("{}{} (pid {})", rank.number, host, HostId(rank.pid)));
   }
   text.Names(rows.size() > kMost ? Format("  ... {} more: --top --table rank_sum",
                                           WithThousands(rows.size() - kMost))

@@ -473,11 +473,10 @@ void WriteProcessTimes(const Analysis& analysis, SummaryText& text) {
   auto thread = threads.begin();
   for (size_t i = 0; i < std::min(processes.size(), kProcesses); ++i) {
     const ThreadTime& process = processes[i];
-    std::string name = Format("{}, {}", process.process_name,
-                              analysis.job.TitleOf(process.owner.process, process.owner.pid));
-    if (!analysis.job.has_ranks()) {
-      name = Format("{} ({})", process.process_name, HostId(process.owner.pid));
-    }
+    std::string name = analysis.job.has_ranks()
+                           ? Format("{}, {}", process.process_name,
+                                    analysis.job.TitleOf(process.owner.process, process.owner.pid))
+                           : Format("{} ({})", process.process_name, HostId(process.owner.pid));
     if (const auto* container = analysis.containers.Of(process.owner.process, UINT64_MAX)) {
       AppendFormat(name, " in {}", analysis.containers.NameOf(*container));
     }

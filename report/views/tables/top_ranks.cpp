@@ -81,7 +81,7 @@ std::string_view CauseText(LateCause cause) {
 }  // namespace
 
 void FillCollectives(TableSource& source, Table& table) {
-  const auto found = std::make_shared<const Collectives>(ShownCollectives(source.analysis));
+  const std::shared_ptr<const Collectives> found = ShownCollectives(source.analysis);
   std::map<std::tuple<uint64_t, CollectiveMatch, std::string, uint64_t, std::string>, CollectiveRow>
       kinds;
   std::map<uint64_t, size_t> most;  // ranks that arrived, by communicator
@@ -129,7 +129,7 @@ void FillCollectives(TableSource& source, Table& table) {
 void FillCollectiveTrace(TableSource& source, Table& table) {
   const Analysis& analysis = source.analysis;
   const uint64_t start_ns = StartOf(analysis.model);
-  std::vector<Collective> rows = ShownCollectives(analysis).all;
+  std::vector<Collective> rows = ShownCollectives(analysis)->all;
   SetRows(table, std::move(rows), [&analysis, start_ns](const Collective& row, Row& cells) {
     const double transfer_ns = static_cast<double>(row.transfer_ns());
     const Bandwidth bandwidth = row.is_grouped()
@@ -158,23 +158,21 @@ void FillRanks(TableSource& source, Table& table) {
   std::vector<RankSum> rows =
       FindRankSums(source.analysis, source.busy(), source.options.steps.definition);
   SetRows(table, std::move(rows), [&analysis](const RankSum& row, Row& cells) {
-    const Communication& all = row.communication;
     const JobRank& rank = analysis.job.ranks()[row.rank];
-    cells.assign({std::to_string(row.awaited_ns), std::to_string(row.waited_ns),
-                  row.step_ns == 0 ? "" : std::to_string(row.step_ns),
-                  Percent(row.busy_ns, row.active_ns),
-                  Percent(std::min(all.exposed_ns(), all.duration_ns), all.duration_ns),
-                  RankName(analysis, row.rank), std::to_string(HostId(rank.pid)),
-                  HostName(analysis, row.rank)});
+    cells.assign(
+        {std::to_string(row.awaited_ns), std::to_string(row.waited_ns),
+         row.step_ns == 0 ? "" : std::to_string(row.step_ns), Percent(row.busy_ns, row.active_ns),
+         Format("{:.1f}", row.communication.exposed_percent()), RankName(analysis, row.rank),
+         std::to_string(HostId(rank.pid)), HostName(analysis, row.rank)});
   });
 }
 
 void FillStragglers(TableSource& source, Table& table) {
   Analysis& analysis = source.analysis;
-  const Collectives collectives = ShownCollectives(analysis);
+  const std::shared_ptr<const Collectives> collectives = ShownCollectives(analysis);
   const auto paths = std::make_shared<CallPaths>(analysis, PathOptions());
-  std::vector<Straggler> rows = FindStragglers(analysis, collectives, *paths);
-  if (AreImpossible(collectives)) AppendFormat(source.notes, "{}\n", kImpossible);
+  std::vector<Straggler> rows = FindStragglers(analysis, *collectives, *paths);
+  if (AreImpossible(*collectives)) AppendFormat(source.notes, "{}\n", kImpossible);
   uint64_t whole = 0;
   for (const Straggler& row : rows) whole = AddSaturated(whole, row.waited_ns);
   SetRows(table, std::move(rows), [&analysis, paths, whole](const Straggler& row, Row& cells) {
@@ -199,8 +197,7 @@ void FillCommunication(TableSource& source, bool each_step, Table& table) {
          std::to_string(row.duration_ns), std::to_string(row.communication_ns),
          std::to_string(row.computation_ns), std::to_string(row.both_ns),
          std::to_string(row.exposed_ns()), Percent(row.both_ns, row.communication_ns),
-         Percent(std::min(row.exposed_ns(), row.duration_ns), row.duration_ns),
-         HostName(analysis, row.rank)});
+         Format("{:.1f}", row.exposed_percent()), HostName(analysis, row.rank)});
   });
 }
 
